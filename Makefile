@@ -9,7 +9,7 @@ PIP    := $(PY) -m pip install --quiet --disable-pip-version-check
 MINIMUM := 3, 11
 
 # The venv is made anew when its Python is gone, or when PYTHON= asks for another version than it has.
-version = $(shell $(1) -c 'import sys; print(sys.version_info[:2])' 2>/dev/null)
+version = $(shell $(1) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 HAVE   := $(if $(wildcard $(VENV)),$(or $(call version,$(PY)),none))
 WANT   := $(if $(filter-out file,$(origin PYTHON)),$(call version,$(PYTHON)),$(HAVE))
 STALE  := $(if $(HAVE),$(if $(and $(filter-out none,$(HAVE)),$(filter $(WANT),$(HAVE))),,stale))
@@ -45,8 +45,8 @@ clean: ## remove .venv and what the tools left; never your config.env or databas
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/made: $(STALE)
-	@command -v $(PYTHON) >/dev/null || { \
-		echo "There is no $(PYTHON) here. Install Python 3.11 or newer, or name yours: make PYTHON=python3.12" >&2; exit 1; }
+	@$(PYTHON) -V >/dev/null 2>&1 || { \
+		echo "There is no $(PYTHON) here that starts. Install Python 3.11 or newer, or name yours: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < ($(MINIMUM)))' || { \
 		echo "$(PYTHON) is $$($(PYTHON) -V 2>&1), and Everclick needs 3.11 or newer. Name a newer one: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
