@@ -7,7 +7,7 @@ LOCAL = ("127.", "::1", "localhost", "0.0.0.0")
 
 
 def refuse_strangers(event: str, args: tuple[Any, ...]) -> None:
-    """Raise when a test looks up or connects to another machine; the address of a Unix socket is no tuple and passes."""
+    """Raise when a test looks up or connects to another machine; a Unix socket's address is no tuple and passes."""
     if event == "socket.getaddrinfo":
         host = args[0]
     elif event == "socket.connect" and isinstance(args[1], tuple):
