@@ -1,0 +1,110 @@
+/** The page: a world, the socket that fills it, and the parts that show it. */
+
+import { Acts } from "./acts.js";
+import { announce } from "./announce.js";
+import { showBot, showClock, showLog } from "./bot.js";
+import { Composer, showPeople } from "./composer.js";
+import { el } from "./dom.js";
+import { Forms } from "./forms.js";
+import { MessageList } from "./messages.js";
+import { Socket } from "./socket.js";
+import { World } from "./world.js";
+
+const ACTING_KEY = "acting-as"; // per tab, so that two windows can be two people
+
+const part = (id) => document.getElementById(id);
+
+function main() {
+  const world = new World();
+  const token = document.querySelector("meta[name=playground-token]").content;
+  const socket = new Socket(`ws://${location.host}/page/socket`, token, {
+    received: (packet) => world.apply(packet),
+    changed: (state) => world.setConnection(state),
+  });
+  const acts = new Acts((packet) => socket.send(packet), world);
+  rememberPerson(world);
+  showConnection(part("connection"), world, socket);
+  showChannels(world);
+  new MessageList(part("messages"), part("latest"), world, acts);
+  showRefusals(part("refusal"), world);
+  showPeople(part("people"), world);
+  new Composer(part("composer"), world, acts);
+  new Forms(part("form"), world, acts);
+  showBot(part("bot"), world, acts);
+  showClock(part("clock"), acts);
+  showLog(part("log"), world);
+  foldPanel(part("bot"), part("bot-fold"));
+  socket.connect();
+}
+
+function rememberPerson(world) {
+  world.actingAs = sessionStorage.getItem(ACTING_KEY);
+  world.on("people", () => world.actingAs && sessionStorage.setItem(ACTING_KEY, world.actingAs));
+}
+
+// ---- Connection
+
+function showConnection(bar, world, socket) {
+  const retry = el("button", { type: "button", class: "as-link", onclick: () => socket.connect() }, "Try now");
+  const reload = el("button", { type: "button", class: "as-link", onclick: () => location.reload() }, "Reload the page");
+  const texts = {
+    connecting: ["Connecting to the playground…"],
+    open: [],
+    lost: ["No connection to the playground. Trying again… ", retry],
+    refused: ["The playground was started anew and does not know this page. ", reload],
+  };
+  let shown = null;
+  world.watch(["connection"], () => {
+    if (shown === world.connection) return; // each failed attempt tells "lost" again, which must not be read out again
+    shown = world.connection;
+    bar.replaceChildren(...texts[shown]);
+    bar.hidden = texts[shown].length === 0;
+  });
+}
+
+/** Show why the playground refused what the reader last did, until they do something else or close it. */
+function showRefusals(bar, world) {
+  const hide = () => { bar.hidden = true; };
+  const text = el("span", { role: "alert" });
+  bar.append(text, el("button", { type: "button", class: "plain", "aria-label": "Close", onclick: hide }, "✕"));
+  world.on("refused", (reason) => {
+    text.textContent = reason;
+    bar.hidden = false;
+  });
+  world.on("sent", hide);
+}
+
+// ---- Channels
+
+function showChannels(world) {
+  world.watch(["channels"], () => {
+    const { guild, channels, channelId, unread } = world;
+    part("guild").textContent = guild.name;
+    document.title = `${guild.name} · Playground`;
+    part("channel-name").textContent = channels.find(({ id }) => id === channelId)?.name ?? "";
+    const hadFocus = part("channels").contains(document.activeElement) ? document.activeElement.dataset.id : null;
+    part("channels").replaceChildren(...channels.map((channel) => channelItem(channel, channel.id === channelId, unread.has(channel.id), world)));
+    if (hadFocus) part("channels").querySelector(`[data-id="${CSS.escape(hadFocus)}"]`)?.focus();
+  });
+}
+
+function channelItem({ id, name }, isOpen, isUnread, world) {
+  const open = () => {
+    world.openChannel(id);
+    announce(`Channel ${name}`);
+  };
+  return el("li", {}, el("button", { type: "button", class: `channel ${isUnread ? "unread" : ""}`, "data-id": id,
+    "aria-current": isOpen ? "true" : null, onclick: open },
+    el("span", { class: "hash", "aria-hidden": "true" }, "#"), name, isUnread && el("span", { class: "visually-hidden" }, " (new messages)")));
+}
+
+// ---- Small screens
+
+function foldPanel(panel, fold) {
+  fold.addEventListener("click", () => {
+    const isOpen = panel.classList.toggle("open");
+    fold.setAttribute("aria-expanded", String(isOpen));
+  });
+}
+
+main();

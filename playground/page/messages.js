@@ -1,0 +1,153 @@
+/** The messages of the open channel, as the reader sees them. */
+
+import { announce } from "./announce.js";
+import { el } from "./dom.js";
+import { focusPlace, isScrolledToEnd, keepPlace, placeOf, syncList } from "./list.js";
+import { commandItem, dayItem, messageInWords, messageItem } from "./message.js";
+import { compareIds, isThinking } from "./world.js";
+
+const SHOWN_AT_ONCE = 200;
+const TOGETHER_MS = 7 * 60 * 1000;
+
+/** Show `world`'s messages in `scroller` from now on. */
+export class MessageList {
+  #scroller;
+  #list;
+  #earlier;
+  #latest;
+  #world;
+  #acts;
+  #isAtEnd = true;
+  #channelId = null;
+  #shown = SHOWN_AT_ONCE;
+  #heard = new Map(); // message id → whether it was still "thinking" when the reader was told
+
+  constructor(scroller, latest, world, acts) {
+    this.#scroller = scroller;
+    this.#latest = latest;
+    this.#world = world;
+    this.#acts = acts;
+    this.#earlier = el("button", { type: "button", class: "as-link earlier", onclick: () => this.#showEarlier() }, "Show earlier messages");
+    this.#list = el("ol", { role: "list" });
+    scroller.append(this.#earlier, this.#list);
+    scroller.addEventListener("scroll", () => this.#scrolled());
+    latest.addEventListener("click", () => this.#toEnd());
+    new ResizeObserver(() => this.#holdEnd()).observe(scroller);
+    new ResizeObserver(() => this.#holdEnd()).observe(this.#list);
+    world.on("sent", () => this.#toEnd());
+    world.watch(["messages", "people"], () => this.#draw());
+  }
+
+  #draw() {
+    const isOtherChannel = this.#channelId !== this.#world.channelId;
+    if (isOtherChannel) this.#enterChannel();
+    const messages = this.#world.visibleMessages();
+    const entries = this.#entries(messages);
+    keepPlace(this.#scroller, this.#isAtEnd, () => syncList(this.#list, entries));
+    this.#earlier.hidden = messages.length <= this.#shown;
+    this.#tellNews(messages, isOtherChannel);
+  }
+
+  #enterChannel() {
+    this.#channelId = this.#world.channelId;
+    this.#isAtEnd = true;
+    this.#shown = SHOWN_AT_ONCE;
+    this.#heard.clear();
+  }
+
+  // ---- What stands in the list
+
+  #entries(all) {
+    const messages = all.slice(-this.#shown);
+    const entries = messages.flatMap((message, index) => this.#messageEntries(message, messages[index - 1]));
+    for (const interaction of this.#world.openCommands()) entries.splice(placeFor(interaction, entries), 0, this.#commandEntry(interaction));
+    return all.length > this.#shown ? entries : [this.#welcomeEntry(), ...entries];
+  }
+
+  #messageEntries(message, previous) {
+    const isNewDay = !previous || dayOf(previous) !== dayOf(message);
+    const isFirst = isNewDay || !isSameBreath(previous, message);
+    const entry = { key: `m${message.id}`, id: message.id, parts: [message, isFirst, ...this.#surroundings(message.id)],
+      build: () => messageItem(this.#scene(message), isFirst) };
+    const day = { key: `day-${dayOf(message)}`, parts: [], build: () => dayItem(message.timestamp) };
+    return isNewDay ? [day, entry] : [entry];
+  }
+
+  /** What else a message's look depends on: names in mentions, who reads, and what the reader did with it. */
+  #surroundings(messageId) {
+    const { users, channels, actingAs } = this.#world;
+    return [users, channels, actingAs, this.#world.touches(messageId)];
+  }
+
+  #commandEntry(interaction) {
+    return { key: `i${interaction.id}`, id: interaction.id, parts: [interaction], build: () => commandItem(interaction, this.#world) };
+  }
+
+  #welcomeEntry() {
+    const name = this.#world.channels.find(({ id }) => id === this.#world.channelId)?.name ?? "";
+    const words = [el("strong", {}, `This is the beginning of #${name}.`), el("span", {}, "Type / below to use one of the bot's commands.")];
+    return { key: "welcome", parts: [name], build: () => el("li", { class: "welcome" }, name && words) };
+  }
+
+  #scene(message) {
+    return { message, world: this.#world, acts: this.#acts, refocus: (control) => this.#refocus(control) };
+  }
+
+  #refocus(control) {
+    if (control.isConnected) control.focus({ preventScroll: true });
+    else focusPlace(placeOf(control), this.#scroller);
+  }
+
+  // ---- Where the reader is in it
+
+  #scrolled() {
+    this.#isAtEnd = isScrolledToEnd(this.#scroller);
+    if (this.#isAtEnd) this.#latest.hidden = true;
+  }
+
+  #holdEnd() {
+    if (this.#isAtEnd) this.#scroller.scrollTop = this.#scroller.scrollHeight;
+  }
+
+  #toEnd() {
+    this.#isAtEnd = true;
+    this.#latest.hidden = true;
+    this.#holdEnd();
+  }
+
+  #showEarlier() {
+    this.#shown += SHOWN_AT_ONCE;
+    this.#isAtEnd = false;
+    this.#draw();
+  }
+
+  // ---- News
+
+  /** Say what is new to the reader. What was there when the channel was opened is no news. */
+  #tellNews(messages, isOtherChannel) {
+    for (const message of messages) {
+      const wasThinking = this.#heard.get(message.id);
+      const isNews = wasThinking === undefined || (wasThinking && !isThinking(message));
+      this.#heard.set(message.id, isThinking(message));
+      if (!isNews || isOtherChannel) continue;
+      announce(messageInWords(message));
+      this.#latest.hidden = this.#isAtEnd;
+    }
+  }
+}
+
+function placeFor(interaction, entries) {
+  const place = entries.findIndex(({ id }) => id && compareIds(id, interaction.id) > 0);
+  return place < 0 ? entries.length : place;
+}
+
+function dayOf(message) {
+  return new Date(message.timestamp).toDateString();
+}
+
+/** Return true when two messages read as one: same author, a short while apart, nothing to say above the second. */
+function isSameBreath(previous, message) {
+  const isSameAuthor = previous.author.id === message.author.id && previous.visible_to === message.visible_to;
+  const isSoon = new Date(message.timestamp) - new Date(previous.timestamp) < TOGETHER_MS;
+  return isSameAuthor && isSoon && !message.used;
+}

@@ -1,0 +1,236 @@
+/**
+ * What the page knows: the newest state the server sent, and who and where the reader is.
+ * Nothing here touches the document; the parts that do watch the topics they show.
+ *
+ * Topics: connection, people, channels, commands, messages, bot, form; and, each with a value: log, logReset, refused,
+ * outcome (an interaction whose state changed), sent.
+ */
+
+const THINKING = 1 << 7;
+
+/** Return a number that tells which of two snowflakes is older; they are too long for a JavaScript number. */
+export function compareIds(one, other) {
+  return one.length - other.length || (one < other ? -1 : Number(one > other));
+}
+
+/** Return true while a bot has promised this message but not yet written it. */
+export function isThinking(message) {
+  return (message.flags & THINKING) !== 0;
+}
+
+export class World {
+  connection = "connecting";
+  users = [];
+  guild = { id: "", name: "Playground" };
+  channels = [];
+  commands = [];
+  messages = new Map();
+  interactions = new Map(); // pending or failed ones; what is answered shows in its message
+  forms = new Map(); // by user id: what waits to be filled in
+  bot = { name: "", status: "none", pid: null, exit_code: null };
+  unread = new Set(); // channel ids
+  actingAs = null; // user id
+  channelId = null;
+
+  #sending = new Set(); // clicks whose interaction the server has not announced yet
+  #chosen = new Map(); // what a person chose in a message's select, until the message changes
+  #revealed = new Set(); // spoilers a reader has opened
+  #touched = new Map(); // message id → how often something beside the message itself changed how it looks
+  #listeners = new Map();
+
+  /** Call `react(value)` at once whenever the topic is told. */
+  on(topic, react) {
+    if (!this.#listeners.has(topic)) this.#listeners.set(topic, []);
+    this.#listeners.get(topic).push(react);
+  }
+
+  /** Call `react()` now, and once per frame in which any of the topics was told: a thousand updates cost one. */
+  watch(topics, react) {
+    let isDue = false;
+    const runInFrame = () => {
+      if (isDue) return;
+      isDue = true;
+      requestAnimationFrame(() => {
+        isDue = false;
+        react();
+      });
+    };
+    for (const topic of topics) this.on(topic, runInFrame);
+    react();
+  }
+
+  tell(topic, value) {
+    for (const react of this.#listeners.get(topic) ?? []) react(value);
+  }
+
+  /** Take in one packet of the server. Types this page does not know are left alone, so a newer server can talk to it. */
+  apply(packet) {
+    this.#readers[packet.type]?.(packet);
+  }
+
+  #readers = {
+    state: (packet) => this.#replaceAll(packet),
+    message: (packet) => this.#putMessage(packet.message),
+    message_gone: (packet) => this.#dropMessage(packet.id),
+    commands: (packet) => this.#put("commands", packet.commands),
+    users: (packet) => this.#put("users", packet.users, "people"),
+    bot: (packet) => this.#put("bot", packet.bot),
+    log: (packet) => this.tell("log", packet.line),
+    interaction: (packet) => this.#putInteraction(packet.interaction),
+    form: (packet) => this.#putForm(packet),
+    error: (packet) => this.#refuse(packet.text),
+  };
+
+  #put(field, value, topic = field) {
+    this[field] = value;
+    this.tell(topic);
+  }
+
+  #replaceAll(state) {
+    const { users, guild, channels, commands, bot } = state;
+    Object.assign(this, { users, guild, channels, commands, bot });
+    this.messages = new Map(state.messages.map((message) => [message.id, message]));
+    const failed = [...this.interactions.values()].filter(({ state: outcome }) => outcome === "failed");
+    this.interactions = new Map([...failed, ...state.interactions].map((one) => [one.id, one]));
+    this.#sending.clear();
+    if (!users.some(({ id }) => id === this.actingAs)) this.actingAs = users[0]?.id ?? null;
+    if (!channels.some(({ id }) => id === this.channelId)) this.channelId = channels[0]?.id ?? null;
+    for (const topic of ["people", "channels", "commands", "messages", "bot"]) this.tell(topic);
+    this.tell("logReset", state.log);
+  }
+
+  #putMessage(message) {
+    const isNew = !this.messages.has(message.id);
+    this.messages.set(message.id, message);
+    for (const key of this.#chosen.keys()) if (key.startsWith(`${message.id}/`)) this.#chosen.delete(key);
+    if (isNew && message.channel_id !== this.channelId && this.isVisible(message)) this.unread.add(message.channel_id);
+    this.tell("messages");
+    this.tell("channels");
+  }
+
+  #dropMessage(id) {
+    this.messages.delete(id);
+    this.tell("messages");
+  }
+
+  #putInteraction(interaction) {
+    if (interaction.state === "pending") this.#forgetEarlierFailure(interaction);
+    if (interaction.state === "pending" || interaction.state === "failed") this.interactions.set(interaction.id, interaction);
+    else this.interactions.delete(interaction.id);
+    if (interaction.message_id) {
+      this.#sending.delete(`${interaction.message_id}/${interaction.custom_id}/${interaction.user_id}`);
+      this.#touch(interaction.message_id);
+    }
+    this.tell("outcome", interaction);
+    this.tell("messages");
+  }
+
+  #forgetEarlierFailure({ user_id: userId, message_id: messageId }) {
+    for (const one of this.interactions.values()) {
+      const isSamePlace = messageId && one.message_id === messageId && one.user_id === userId;
+      if (isSamePlace && one.state === "failed") this.interactions.delete(one.id);
+    }
+  }
+
+  #putForm({ interaction_id: interactionId, user_id: userId, form }) {
+    this.forms.set(userId, { interactionId, form });
+    this.tell("form");
+  }
+
+  #refuse(text) {
+    for (const key of this.#sending) this.#touch(key.split("/")[0]);
+    this.#sending.clear();
+    this.tell("refused", text);
+    this.tell("messages");
+  }
+
+  #touch(messageId) {
+    this.#touched.set(messageId, this.touches(messageId) + 1);
+  }
+
+  setConnection(connection) {
+    this.connection = connection;
+    this.tell("connection");
+  }
+
+  actAs(userId) {
+    this.actingAs = userId;
+    for (const topic of ["people", "messages", "form"]) this.tell(topic);
+  }
+
+  openChannel(channelId) {
+    this.channelId = channelId;
+    this.unread.delete(channelId);
+    this.tell("channels");
+    this.tell("messages");
+  }
+
+  isVisible(message) {
+    return message.visible_to === null || message.visible_to === undefined || message.visible_to === this.actingAs;
+  }
+
+  /** Return the messages the reader sees in the open channel, oldest first. */
+  visibleMessages() {
+    return [...this.messages.values()].filter((one) => one.channel_id === this.channelId && this.isVisible(one));
+  }
+
+  /** Return the reader's commands in the open channel that have no message to show what became of them. */
+  openCommands() {
+    const isMine = (one) => one.user_id === this.actingAs && one.channel_id === this.channelId;
+    return [...this.interactions.values()].filter((one) => one.kind === "command" && isMine(one));
+  }
+
+  nameOf(userId) {
+    return this.users.find(({ id }) => id === userId)?.name ?? null;
+  }
+
+  /** A click was sent: its control is busy from now on, so a double click counts once. */
+  markSending(messageId, customId) {
+    this.#sending.add(`${messageId}/${customId}/${this.actingAs}`);
+    this.#touch(messageId);
+    this.tell("messages");
+  }
+
+  /** Return true while the reader's own click on this control has no answer. */
+  isBusy(messageId, customId) {
+    if (this.#sending.has(`${messageId}/${customId}/${this.actingAs}`)) return true;
+    const isThis = (one) => one.message_id === messageId && one.custom_id === customId && one.user_id === this.actingAs;
+    return [...this.interactions.values()].some((one) => one.state === "pending" && isThis(one));
+  }
+
+  /** Return what to say under a message about the reader's last click on it, or null when there is nothing to say. */
+  failureOn(messageId) {
+    const isMine = (one) => one.message_id === messageId && one.user_id === this.actingAs;
+    const failed = [...this.interactions.values()].find((one) => one.state === "failed" && isMine(one));
+    return failed ? failed.text ?? "This interaction failed" : null;
+  }
+
+  /** Forget a failed command: it exists in this page alone, so the server is not asked. */
+  dismissCommand(interactionId) {
+    this.interactions.delete(interactionId);
+    this.tell("messages");
+  }
+
+  choose(messageId, customId, values) {
+    this.#chosen.set(`${messageId}/${customId}/${this.actingAs}`, values);
+    this.#touch(messageId);
+  }
+
+  chosen(messageId, customId) {
+    return this.#chosen.get(`${messageId}/${customId}/${this.actingAs}`) ?? null;
+  }
+
+  reveal(messageId, path) {
+    this.#revealed.add(`${messageId}/${path}`);
+    this.#touch(messageId);
+    this.tell("messages");
+  }
+
+  isRevealed(messageId, path) {
+    return this.#revealed.has(`${messageId}/${path}`);
+  }
+
+  touches(messageId) {
+    return this.#touched.get(messageId) ?? 0;
+  }
+}
