@@ -14,7 +14,6 @@ HAVE   := $(if $(wildcard $(VENV)),$(or $(call version,$(PY)),none))
 WANT   := $(if $(filter-out file,$(origin PYTHON)),$(call version,$(PYTHON)),$(HAVE))
 STALE  := $(if $(HAVE),$(if $(and $(filter-out none,$(HAVE)),$(filter $(WANT),$(HAVE))),,stale))
 
-.DEFAULT_GOAL := help
 .PHONY: help play test check bench crash clean stale
 
 help: ## list these targets
