@@ -1,0 +1,78 @@
+"""`python -m playground [BOT.py] [--port N] [--no-open]`"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import webbrowser
+from pathlib import Path
+
+from .process import refuse_production_token
+from .server import Discord
+
+PORT = 8765
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the playground until Ctrl-C; the exit code."""
+    asked = parser().parse_args(argv)
+    try:
+        refuse_production_token(os.environ.get("DISCORD_TOKEN", ""), "DISCORD_TOKEN in the environment")
+        if asked.bot is not None and not Path(asked.bot).is_file():
+            raise ValueError(f"There is no file {asked.bot}.")
+        asyncio.run(run(asked))
+    except ValueError as problem:
+        return fail(str(problem))
+    except OSError as problem:
+        return fail(f"Port {asked.port} cannot be used ({problem.strerror}). Choose another one with --port.")
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        pass  # Ctrl-C or SIGTERM: everything has been stopped on the way out
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(prog="playground", description="A local Discord to run and click a bot in.")
+    made.add_argument("bot", nargs="?", metavar="BOT.py", help="the bot to start in it")
+    made.add_argument("--port", type=int, default=PORT, help=f"the page's port on 127.0.0.1 (default {PORT})")
+    made.add_argument("--no-open", action="store_true", help="do not open the page in a browser")
+    return made
+
+
+def fail(sentence: str) -> int:
+    print(sentence, file=sys.stderr)
+    return 2
+
+
+async def run(asked: argparse.Namespace) -> None:
+    stop_on_signals()
+    async with Discord(asked.port) as discord:
+        discord.rate_limits = True
+        discord.echo = sys.stderr
+        print(f"Playground: {discord.url}/", flush=True)
+        if asked.bot is not None:
+            await discord.start_bot(asked.bot)
+        if not asked.no_open and has_screen():
+            webbrowser.open(discord.url)
+        await asyncio.Event().wait()
+
+
+def stop_on_signals() -> None:
+    """SIGTERM and a closed terminal end the playground as Ctrl-C does, so that no bot is left behind."""
+    task = asyncio.current_task()
+    assert task is not None
+    for name in ("SIGTERM", "SIGHUP"):
+        with contextlib.suppress(AttributeError, NotImplementedError):  # Windows has neither
+            asyncio.get_running_loop().add_signal_handler(getattr(signal, name), task.cancel)
+
+
+def has_screen() -> bool:
+    """Without one, webbrowser would start a text browser in this terminal."""
+    return sys.platform in ("win32", "darwin") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

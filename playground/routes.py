@@ -1,0 +1,361 @@
+"""The REST operations, one method each, and at the end the table that says which path leads to which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from . import limits, shapes
+from .errors import Refused
+from .gateway import Gateway
+from .interactions import Interactions, callback_response
+from .shapes import EPHEMERAL, Json
+from .world import GUILD_ID, Kept, Upload, World
+
+MESSAGES_PER_PAGE = 50
+TRUE = ("true", "True", "1")
+
+
+@dataclass
+class Call:
+    """One request, taken apart."""
+
+    method: str
+    path: str
+    route: str
+    params: dict[str, str]
+    query: dict[str, str]
+    body: Any = None
+    uploads: list[Upload] = field(default_factory=list[Upload])
+
+    @property
+    def json(self) -> Json:
+        """The body as an object; an empty one when there is none."""
+        if self.body is None:
+            return {}
+        body: Any = self.body
+        if not isinstance(body, dict):
+            report = limits.Report()
+            report.add((), "object")
+            report.raise_if_any()
+        return cast(Json, body)
+
+    def number(self, name: str, default: int) -> int:
+        """A number from the query."""
+        given = self.query.get(name)
+        if given is None:
+            return default
+        if not given.isdecimal():
+            report = limits.Report()
+            report.add((name,), "number", value=given, kind="int")
+            report.raise_if_any()
+        return int(given)
+
+    @property
+    def filenames(self) -> list[str]:
+        return [upload.filename for upload in self.uploads]
+
+
+Reply = tuple[int, Any]
+NOTHING: Reply = (204, None)
+
+
+class Operations:
+    """What each request does to the world."""
+
+    def __init__(self, world: World, gateway: Gateway, interactions: Interactions, public_key: str) -> None:
+        self.world = world
+        self.gateway = gateway
+        self.interactions = interactions
+        self.public_key = public_key
+
+    # Gateway, users, guild, channels
+
+    def get_gateway(self, call: Call) -> Reply:
+        return 200, {"url": self._gateway_url()}
+
+    def get_gateway_bot(self, call: Call) -> Reply:
+        limit = self.gateway.start_limit()
+        return 200, {"url": self._gateway_url(), "shards": self.gateway.shards, "session_start_limit": limit}
+
+    def _gateway_url(self) -> str:
+        return f"{self.world.address.replace('http', 'ws', 1)}/gateway"
+
+    def get_own_user(self, call: Call) -> Reply:
+        return 200, shapes.own_user(self.world.bot)
+
+    def get_user(self, call: Call) -> Reply:
+        user = self.world.users.get(call.params["user_id"])
+        if user is None:
+            raise Refused(10013)
+        return 200, user
+
+    def get_own_guilds(self, call: Call) -> Reply:
+        guild = {key: self.world.guild[key] for key in ("id", "name", "icon", "banner", "features")}
+        return 200, [{**guild, "owner": False, "permissions": shapes.ALL_PERMISSIONS}]
+
+    def get_application(self, call: Call) -> Reply:
+        owner = self.world.user_named("alice")
+        return 200, shapes.application(self.world.bot, owner, self.public_key)
+
+    def open_direct_channel(self, call: Call) -> Reply:
+        user_id = str(call.json.get("recipient_id"))
+        if user_id not in self.world.users:
+            raise Refused(10013)
+        if user_id == self.world.bot["id"]:
+            raise Refused(50007)
+        return 200, self.world.direct_channel_with(user_id)
+
+    def get_guild(self, call: Call) -> Reply:
+        self._require_guild(call)
+        counts = {"approximate_member_count": len(self.world.users), "approximate_presence_count": 1}
+        return 200, {**self.world.guild, **(counts if call.query.get("with_counts") in TRUE else {})}
+
+    def get_guild_channels(self, call: Call) -> Reply:
+        self._require_guild(call)
+        return 200, self.world.guild_channels()
+
+    def get_guild_roles(self, call: Call) -> Reply:
+        self._require_guild(call)
+        return 200, self.world.guild["roles"]
+
+    def get_members(self, call: Call) -> Reply:
+        self._require_guild(call)
+        after, limit = call.number("after", 0), call.number("limit", 1)
+        members = sorted(self.world.members(), key=lambda member: int(member["user"]["id"]))
+        return 200, [member for member in members if int(member["user"]["id"]) > after][:limit]
+
+    def get_member(self, call: Call) -> Reply:
+        self._require_guild(call)
+        user = self.world.users.get(call.params["user_id"])
+        if user is None:
+            raise Refused(10007)
+        return 200, shapes.member(user)
+
+    def _require_guild(self, call: Call) -> None:
+        if call.params["guild_id"] != GUILD_ID:
+            raise Refused(10004)
+
+    def get_channel(self, call: Call) -> Reply:
+        return 200, self._channel(call)
+
+    def start_typing(self, call: Call) -> Reply:
+        self._channel(call)
+        return NOTHING
+
+    def _channel(self, call: Call) -> Json:
+        channel = self.world.channels.get(call.params["channel_id"])
+        if channel is None:
+            raise Refused(10003)
+        return channel
+
+    # Messages through the channel
+
+    def get_messages(self, call: Call) -> Reply:
+        """The newest first, ephemeral ones left out; before, after, around and limit as Discord has them."""
+        kept = self.world.in_channel(self._channel(call)["id"])
+        messages = [one.message for one in kept if one.visible_to is None]
+        limit = min(100, call.number("limit", MESSAGES_PER_PAGE))
+        if "after" in call.query:
+            after = call.number("after", 0)
+            later = [message for message in messages if int(message["id"]) > after]
+            return 200, later[:limit][::-1]
+        if "around" in call.query:
+            middle = call.number("around", 0)
+            near = sorted(messages, key=lambda message: abs(int(message["id"]) - middle))[:limit]
+            return 200, sorted(near, key=lambda message: -int(message["id"]))
+        before = call.number("before", 2**63)
+        return 200, [message for message in messages if int(message["id"]) < before][-limit:][::-1]
+
+    def get_message(self, call: Call) -> Reply:
+        return 200, self._message(call).message
+
+    def create_message(self, call: Call) -> Reply:
+        channel_id, body = self._channel(call)["id"], call.json
+        limits.check_message(body, filenames=call.filenames)
+        nonce = str(body["nonce"]) if body.get("nonce") is not None else None
+        same = self.world.message_with_nonce(channel_id, nonce) if nonce and body.get("enforce_nonce") else None
+        if same is not None:
+            return 200, same.message
+        flags = int(body.get("flags") or 0) & ~EPHEMERAL
+        extra = self._reply_to(channel_id, body.get("message_reference"))
+        if nonce is not None:
+            extra["nonce"] = body["nonce"]
+        kept = self.world.add_message(
+            channel_id, self.world.bot, {**body, "flags": flags}, uploads=call.uploads, extra=extra
+        )
+        if nonce is not None:
+            self.world.remember_nonce(channel_id, nonce, kept.id)
+        return 200, kept.message
+
+    def _reply_to(self, channel_id: str, reference: Json | None) -> Json:
+        if not reference or not reference.get("message_id"):
+            return {}
+        found = self.world.find(str(reference["message_id"]))
+        if found is None or found.visible_to is not None:
+            if not reference.get("fail_if_not_exists", True):
+                return {}
+            problem = {"code": "REPLIES_UNKNOWN_MESSAGE", "message": "Unknown message"}
+            raise Refused(50035, {"message_reference": {"_errors": [problem]}})
+        place = {"type": 0, "channel_id": channel_id, "message_id": found.id, "guild_id": GUILD_ID}
+        original = {key: value for key, value in found.message.items() if key != "referenced_message"}
+        return {"type": 19, "message_reference": place, "referenced_message": original}
+
+    def edit_message(self, call: Call) -> Reply:
+        kept = self._message(call)
+        if kept.message["author"]["id"] != self.world.bot["id"]:
+            raise Refused(50005)
+        return self._edit(kept, call)
+
+    def delete_message(self, call: Call) -> Reply:
+        self.world.delete_message(self._message(call))
+        return NOTHING
+
+    def delete_messages(self, call: Call) -> Reply:
+        channel_id = self._channel(call)["id"]
+        ids = [str(id_) for id_ in call.json.get("messages") or ()]
+        if not 2 <= len(ids) <= 100:
+            raise Refused(50016)
+        for kept in [self.world.find(id_) for id_ in ids]:
+            if kept is not None and kept.visible_to is None and kept.message["channel_id"] == channel_id:
+                self.world.delete_message(kept)
+        return NOTHING
+
+    def _message(self, call: Call) -> Kept:
+        """The message the path names. An ephemeral one is out of reach of the channel's routes."""
+        channel_id = self._channel(call)["id"]
+        kept = self.world.find(call.params["message_id"])
+        if kept is None or kept.visible_to is not None or kept.message["channel_id"] != channel_id:
+            raise Refused(10008)
+        return kept
+
+    def _edit(self, kept: Kept, call: Call) -> Reply:
+        limits.check_message(call.json, filenames=call.filenames, now=kept.message)
+        return 200, self.world.edit_message(kept, call.json, call.uploads).message
+
+    # Interactions and their webhooks
+
+    def answer_interaction(self, call: Call) -> Reply:
+        ids = call.params
+        interaction = self.interactions.answer(ids["interaction_id"], ids["interaction_token"], call.json, call.uploads)
+        return (200, callback_response(interaction)) if call.query.get("with_response") in TRUE else NOTHING
+
+    def follow_up(self, call: Call) -> Reply:
+        interaction = self.interactions.by_token(call.params["webhook_id"], call.params["webhook_token"])
+        return 200, self.interactions.follow_up(interaction, call.json, call.uploads).message
+
+    def get_webhook_message(self, call: Call) -> Reply:
+        return 200, self._webhook_message(call).message
+
+    def edit_webhook_message(self, call: Call) -> Reply:
+        return self._edit(self._webhook_message(call), call)
+
+    def delete_webhook_message(self, call: Call) -> Reply:
+        self.world.delete_message(self._webhook_message(call))
+        return NOTHING
+
+    def _webhook_message(self, call: Call) -> Kept:
+        interaction = self.interactions.by_token(call.params["webhook_id"], call.params["webhook_token"])
+        return self.interactions.message_of(interaction, call.params.get("message_id", "@original"))
+
+    # Commands
+
+    def get_commands(self, call: Call) -> Reply:
+        return 200, self.world.commands_in(self._command_place(call))
+
+    def put_commands(self, call: Call) -> Reply:
+        place = self._command_place(call)
+        limits.check_commands(call.body)
+        return 200, self.world.replace_commands(place, call.body)
+
+    def create_command(self, call: Call) -> Reply:
+        place = self._command_place(call)
+        limits.check_command(call.body)
+        made, is_new = self.world.put_command(place, call.json)
+        return (201 if is_new else 200), made
+
+    def get_command(self, call: Call) -> Reply:
+        return 200, self._command(call)
+
+    def edit_command(self, call: Call) -> Reply:
+        merged = {**self._command(call), **call.json}
+        limits.check_command(merged)
+        made, _ = self.world.put_command(self._command_place(call), merged, id_=call.params["command_id"])
+        return 200, made
+
+    def delete_command(self, call: Call) -> Reply:
+        self.world.delete_command(self._command(call)["id"])
+        return NOTHING
+
+    def _command(self, call: Call) -> Json:
+        place = self._command_place(call)
+        command = self.world.commands.get(call.params["command_id"])
+        if command is None or command.get("guild_id") != place:
+            raise Refused(10063)
+        return command
+
+    def _command_place(self, call: Call) -> str | None:
+        """The guild of a guild command, None for a global one."""
+        if call.params["application_id"] != self.world.bot["id"]:
+            raise Refused(10002)
+        if "guild_id" in call.params:
+            self._require_guild(call)
+        return call.params.get("guild_id")
+
+
+Operation = Callable[[Operations, Call], Reply]
+
+CHANNEL = "/channels/{channel_id}"
+CHANNEL_MESSAGE = f"{CHANNEL}/messages/{{message_id}}"
+WEBHOOK = "/webhooks/{webhook_id}/{webhook_token}"
+WEBHOOK_ORIGINAL = f"{WEBHOOK}/messages/@original"
+WEBHOOK_MESSAGE = f"{WEBHOOK}/messages/{{message_id}}"
+COMMANDS = "/applications/{application_id}/commands"
+GUILD_COMMANDS = "/applications/{application_id}/guilds/{guild_id}/commands"
+
+# Paths as Discord's OpenAPI writes them. Of two that fit, the earlier one is taken.
+ROUTES: list[tuple[str, str, Operation]] = [
+    ("GET", "/gateway", Operations.get_gateway),
+    ("GET", "/gateway/bot", Operations.get_gateway_bot),
+    ("GET", "/users/@me", Operations.get_own_user),
+    ("GET", "/users/@me/guilds", Operations.get_own_guilds),
+    ("POST", "/users/@me/channels", Operations.open_direct_channel),
+    ("GET", "/users/{user_id}", Operations.get_user),
+    ("GET", "/applications/@me", Operations.get_application),
+    ("GET", "/oauth2/applications/@me", Operations.get_application),
+    ("GET", "/guilds/{guild_id}", Operations.get_guild),
+    ("GET", "/guilds/{guild_id}/channels", Operations.get_guild_channels),
+    ("GET", "/guilds/{guild_id}/roles", Operations.get_guild_roles),
+    ("GET", "/guilds/{guild_id}/members", Operations.get_members),
+    ("GET", "/guilds/{guild_id}/members/{user_id}", Operations.get_member),
+    ("GET", CHANNEL, Operations.get_channel),
+    ("POST", f"{CHANNEL}/typing", Operations.start_typing),
+    ("GET", f"{CHANNEL}/messages", Operations.get_messages),
+    ("POST", f"{CHANNEL}/messages", Operations.create_message),
+    ("POST", f"{CHANNEL}/messages/bulk-delete", Operations.delete_messages),
+    ("GET", CHANNEL_MESSAGE, Operations.get_message),
+    ("PATCH", CHANNEL_MESSAGE, Operations.edit_message),
+    ("DELETE", CHANNEL_MESSAGE, Operations.delete_message),
+    ("POST", "/interactions/{interaction_id}/{interaction_token}/callback", Operations.answer_interaction),
+    ("POST", WEBHOOK, Operations.follow_up),
+    ("GET", WEBHOOK_ORIGINAL, Operations.get_webhook_message),
+    ("PATCH", WEBHOOK_ORIGINAL, Operations.edit_webhook_message),
+    ("DELETE", WEBHOOK_ORIGINAL, Operations.delete_webhook_message),
+    ("GET", WEBHOOK_MESSAGE, Operations.get_webhook_message),
+    ("PATCH", WEBHOOK_MESSAGE, Operations.edit_webhook_message),
+    ("DELETE", WEBHOOK_MESSAGE, Operations.delete_webhook_message),
+    ("GET", COMMANDS, Operations.get_commands),
+    ("PUT", COMMANDS, Operations.put_commands),
+    ("POST", COMMANDS, Operations.create_command),
+    ("GET", f"{COMMANDS}/{{command_id}}", Operations.get_command),
+    ("PATCH", f"{COMMANDS}/{{command_id}}", Operations.edit_command),
+    ("DELETE", f"{COMMANDS}/{{command_id}}", Operations.delete_command),
+    ("GET", GUILD_COMMANDS, Operations.get_commands),
+    ("PUT", GUILD_COMMANDS, Operations.put_commands),
+    ("POST", GUILD_COMMANDS, Operations.create_command),
+    ("GET", f"{GUILD_COMMANDS}/{{command_id}}", Operations.get_command),
+    ("PATCH", f"{GUILD_COMMANDS}/{{command_id}}", Operations.edit_command),
+    ("DELETE", f"{GUILD_COMMANDS}/{{command_id}}", Operations.delete_command),
+]
+NEEDS_NO_TOKEN = ("/interactions/", "/webhooks/")

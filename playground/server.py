@@ -1,0 +1,233 @@
+"""`Discord`: the whole playground on one port of 127.0.0.1."""
+
+from __future__ import annotations
+
+import base64
+import os
+import sys
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TextIO
+
+from aiohttp import web
+from nacl.signing import SigningKey
+
+from . import shapes
+from .clock import Clock
+from .control import Page
+from .faults import Faults
+from .gateway import Gateway
+from .interactions import Interactions
+from .journal import Journal
+from .people import Person
+from .process import BotProcess
+from .rest import PREFIX, Rest
+from .routes import Operations
+from .shapes import Json
+from .world import APPLICATION_ID, World
+
+HOST = "127.0.0.1"
+BODY_BYTES_MAX = 32 * 1024 * 1024
+
+Check = Callable[[str, str, Any], "list[str]"]
+"""Called with what ("GET /users/@me 200" or "gateway READY"), the kind ("rest" or "gateway") and the body."""
+
+
+class Discord:
+    """A local Discord for bots, tests and people.
+
+        async with Discord() as discord:
+            bot = await discord.start_bot("bot.py")
+            await bot.ready()
+            alice = discord.user("alice")
+            await alice.command("poll", question="Tea?")
+            done = await alice.click("Yes")
+            print(discord.text(done.message))
+
+    Leaving it stops its bots, and raises AssertionError when a client asked for a route that nobody implemented
+    or when the check found something wrong with what was sent.
+    """
+
+    def __init__(self, port: int = 0, *, check: Check | None = None) -> None:
+        self.clock = Clock()
+        self.journal = Journal(self.clock)
+        self.latency_s = 0.0
+        self.echo: TextIO | None = None
+        """Where the bots' log lines are printed too."""
+        self.misfits: list[str] = []
+        """What the check found wrong with what this Discord sent."""
+        self.token = f"{base64.b64encode(APPLICATION_ID.encode()).decode()}.playground.local"
+        self.public_key = bytes(SigningKey.generate().verify_key).hex()
+        self.bots: list[BotProcess] = []
+        self.world = World(self.clock, self.journal)
+        self.gateway = Gateway(self.world, self.token)
+        self.interactions = Interactions(self.world, self.gateway.dispatch)
+        operations = Operations(self.world, self.gateway, self.interactions, self.public_key)
+        self._rest = Rest(operations, self.token, self.clock, self.journal)
+        self._page = Page(self.world, self.interactions, self._person)
+        self._port = port
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._runner: web.AppRunner | None = None
+        self._connect_parts(check)
+
+    def _connect_parts(self, check: Check | None) -> None:
+        self.gateway.delay_s = self._rest.delay_s = lambda: self.latency_s / 2
+        self.gateway.on_ready = self._on_ready
+        if check is not None:
+            self.gateway.on_sent = lambda name, data: self.misfits.extend(check(f"gateway {name}", "gateway", data))
+            self._rest.on_sent = lambda method, route, status, body: self.misfits.extend(
+                check(f"{method} {route} {status}", "rest", body)
+            )
+
+    def _on_ready(self) -> None:
+        for bot in self.bots:
+            bot.connected()
+
+    # Where it is
+
+    @property
+    def url(self) -> str:
+        """The page's address."""
+        return self.world.address
+
+    @property
+    def api(self) -> str:
+        """What a client library wants as its REST address."""
+        return self.url + PREFIX
+
+    async def __aenter__(self) -> Self:
+        app = web.Application(client_max_size=BODY_BYTES_MAX, middlewares=[self._only_local])
+        app.add_routes(self._page.routes())
+        app.add_routes([web.get(path, self.gateway.serve) for path in ("/gateway", "/gateway/", "/resume", "/resume/")])
+        app.router.add_route("*", PREFIX + "/{path:.*}", self._rest.serve)
+        self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
+        await self._runner.setup()
+        try:
+            await web.TCPSite(self._runner, HOST, self._port).start()
+        except OSError:
+            await self._runner.cleanup()
+            raise
+        self._port = self._runner.addresses[0][1]
+        self.world.address = f"http://{HOST}:{self._port}"
+        return self
+
+    @web.middleware
+    async def _only_local(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Refuse what a foreign web page can make a browser send here: another Host (DNS rebinding) or Origin."""
+        hosts = (f"{HOST}:{self._port}", f"localhost:{self._port}")
+        origin = request.headers.get("Origin")
+        is_ours = origin is None or origin in [f"http://{host}" for host in hosts]
+        if request.headers.get("Host") not in hosts or not is_ours:
+            return web.Response(status=403, text="The playground answers only its own page and local bots.")
+        return await handler(request)
+
+    async def __aexit__(
+        self, type_: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for bot in self.bots:
+            await bot.close()
+        self.gateway.drop()
+        if self._runner is not None:
+            await self._runner.cleanup()
+        self.clock.stop()
+        if self._folder is not None:
+            self._folder.cleanup()
+        if value is None:
+            self._raise_what_nobody_expected()
+
+    def _raise_what_nobody_expected(self) -> None:
+        if self.unknown:
+            raise AssertionError(f"Requests for routes that the playground does not have: {self.unknown}")
+        if self.misfits:
+            raise AssertionError("What the playground sent does not fit:\n" + "\n".join(self.misfits[:20]))
+
+    # The bot
+
+    async def start_bot(
+        self,
+        script: str | Path,
+        *args: str,
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        python: str = sys.executable,
+    ) -> BotProcess:
+        """Run a bot as a process of its own, with this Discord's token and address in its environment.
+
+        Its database lies in a temporary folder, the same one each time this script is started here, unless STORE says
+        otherwise. Raises ValueError when the environment given holds a production token.
+        """
+        own = {"DISCORD_TOKEN": self.token, "DISCORD_API": self.api, "PYTHONUNBUFFERED": "1"}
+        own["STORE"] = os.environ.get("STORE") or f"sqlite:{self._folder_for(script) / 'bot.db'}"
+        bot = BotProcess(
+            str(script), args, env={**own, **(env or {})}, cwd=str(cwd) if cwd is not None else None, python=python
+        )
+        bot.on_line, bot.on_status = self._on_line, self._page.show_bot
+        await bot.start()
+        self.bots.append(bot)
+        self._page.bot = bot
+        self._page.show_bot()
+        self.journal.note("bot", script=bot.script, pid=bot.pid)
+        return bot
+
+    def _on_line(self, line: str) -> None:
+        self._page.show_line(line)
+        if self.echo is not None:
+            print(line, file=self.echo, flush=True)
+
+    def _folder_for(self, script: str | Path) -> Path:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="playground-")
+        folder = Path(self._folder.name) / Path(script).stem
+        folder.mkdir(exist_ok=True)
+        return folder
+
+    # People and what they see
+
+    def user(self, name: str) -> Person:
+        """A person of the guild; someone new joins on first use."""
+        return self._person(self.world.user_named(name)["id"])
+
+    def _person(self, user_id: str) -> Person:
+        if user_id not in self.world.user_ids.values():
+            raise LookupError(f"There is no person with the id {user_id!r}.")
+        return Person(user_id, self.world, self.interactions)
+
+    def messages(self, channel: str | None = None, seen_by: str | None = None) -> list[Json]:
+        """The messages of a channel in order: all of them, or those that this person sees."""
+        kept = self.world.in_channel(self.world.channel_of(channel)["id"])
+        if seen_by is not None:
+            user_id = self.world.user_named(seen_by)["id"]
+            kept = [one for one in kept if one.is_visible_to(user_id)]
+        return [one.message for one in kept]
+
+    def text(self, message: Json | None) -> str:
+        """All text a person can read in a message, line by line; nothing for None."""
+        return shapes.text_of(message) if message is not None else ""
+
+    # Disturbing it
+
+    @property
+    def unknown(self) -> list[str]:
+        """Requests for routes that nobody implemented, as "GET /path"."""
+        return self._rest.unknown
+
+    @property
+    def faults(self) -> Faults:
+        return self._rest.faults
+
+    @property
+    def rate_limits(self) -> bool:
+        """Whether requests over Discord's limits are answered with 429."""
+        return self._rest.buckets.enabled
+
+    @rate_limits.setter
+    def rate_limits(self, enabled: bool) -> None:
+        self._rest.buckets.enabled = enabled
+
+    def send_raw(self, event_name: str, payload: Any) -> None:
+        """Send a gateway event with any payload, malformed ones included, to every session."""
+        self.gateway.dispatch_everywhere(event_name, payload)

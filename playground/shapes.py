@@ -1,0 +1,229 @@
+"""The JSON of Discord's objects, as its published OpenAPI and the client libraries want them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, cast
+
+Json = dict[str, Any]
+
+EPHEMERAL = 1 << 6
+LOADING = 1 << 7
+IS_COMPONENTS_V2 = 1 << 15
+ALL_PERMISSIONS = "2251799813685247"
+JOINED = "2024-01-01T00:00:00.000000+00:00"
+ATTACHMENT_BYTES_MAX = 10 * 1024 * 1024
+
+ROW, BUTTON, STRING_SELECT, TEXT_INPUT, USER_SELECT, ROLE_SELECT, MENTIONABLE_SELECT, CHANNEL_SELECT = range(1, 9)
+SECTION, TEXT, THUMBNAIL, GALLERY, FILE, SEPARATOR = range(9, 15)
+CONTAINER, LABEL, FILE_UPLOAD, RADIO_GROUP, CHECKBOX_GROUP, CHECKBOX = 17, 18, 19, 21, 22, 23
+SELECTS = (STRING_SELECT, USER_SELECT, ROLE_SELECT, MENTIONABLE_SELECT, CHANNEL_SELECT)
+
+
+def timestamp(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")
+
+
+def user(id_: str, username: str, *, name: str | None = None, bot: bool = False) -> Json:
+    return {
+        "id": id_, "username": username, "discriminator": "0", "global_name": name, "avatar": None,
+        "bot": bot, "system": False, "public_flags": 0, "flags": 0, "banner": None, "accent_color": None,
+        "avatar_decoration_data": None, "collectibles": None, "primary_guild": None,
+    }  # fmt: skip
+
+
+def own_user(bot: Json) -> Json:
+    return {**bot, "mfa_enabled": False, "locale": "en-US", "verified": True, "email": None}
+
+
+def member(user_: Json) -> Json:
+    return {
+        "user": user_, "nick": None, "avatar": None, "banner": None, "roles": [], "joined_at": JOINED,
+        "premium_since": None, "deaf": False, "mute": False, "flags": 0, "pending": False,
+        "communication_disabled_until": None, "avatar_decoration_data": None, "collectibles": None,
+    }  # fmt: skip
+
+
+def text_channel(id_: str, name: str, guild_id: str, position: int) -> Json:
+    return {
+        "id": id_, "type": 0, "guild_id": guild_id, "name": name, "position": position, "permission_overwrites": [],
+        "topic": None, "nsfw": False, "last_message_id": None, "rate_limit_per_user": 0, "parent_id": None, "flags": 0,
+    }  # fmt: skip
+
+
+def direct_channel(id_: str, recipient: Json) -> Json:
+    return {"id": id_, "type": 1, "last_message_id": None, "flags": 0, "recipients": [recipient]}
+
+
+def everyone(guild_id: str) -> Json:
+    return {
+        "id": guild_id, "name": "@everyone", "description": None, "permissions": ALL_PERMISSIONS, "position": 0,
+        "color": 0, "colors": {"primary_color": 0, "secondary_color": None, "tertiary_color": None}, "hoist": False,
+        "managed": False, "mentionable": False, "icon": None, "unicode_emoji": None, "flags": 0,
+    }  # fmt: skip
+
+
+def guild(id_: str, name: str, owner_id: str) -> Json:
+    return {
+        "id": id_, "name": name, "icon": None, "description": None, "home_header": None, "splash": None,
+        "discovery_splash": None, "features": [], "banner": None, "owner_id": owner_id, "application_id": None,
+        "region": "us-west", "afk_channel_id": None, "afk_timeout": 300, "system_channel_id": None,
+        "system_channel_flags": 0, "widget_enabled": False, "widget_channel_id": None, "verification_level": 0,
+        "roles": [everyone(id_)], "default_message_notifications": 0, "mfa_level": 0, "explicit_content_filter": 0,
+        "max_presences": None, "max_members": 500000, "max_stage_video_channel_users": 50,
+        "max_video_channel_users": 25, "vanity_url_code": None, "premium_tier": 0, "premium_subscription_count": 0,
+        "preferred_locale": "en-US", "rules_channel_id": None, "safety_alerts_channel_id": None,
+        "public_updates_channel_id": None, "premium_progress_bar_enabled": False, "nsfw": False, "nsfw_level": 0,
+        "emojis": [], "stickers": [], "incidents_data": None,
+    }  # fmt: skip
+
+
+def joined_guild(guild_: Json, members: list[Json], channels: list[Json]) -> Json:
+    """What GUILD_CREATE adds to a guild."""
+    return {
+        **guild_, "joined_at": JOINED, "large": False, "unavailable": False, "member_count": len(members),
+        "members": members, "channels": channels, "threads": [], "presences": [], "voice_states": [],
+        "stage_instances": [], "guild_scheduled_events": [], "soundboard_sounds": [],
+    }  # fmt: skip
+
+
+def application(bot: Json, owner: Json, public_key: str) -> Json:
+    return {
+        "id": bot["id"], "name": bot["username"], "icon": None, "description": "", "summary": "", "type": None,
+        "bot": bot, "bot_public": True, "bot_require_code_grant": False, "verify_key": public_key, "flags": 0,
+        "flags_new": "0", "redirect_uris": [], "interactions_endpoint_url": None, "owner": owner,
+        "role_connections_verification_url": None, "approximate_guild_count": 1,
+        "approximate_user_install_count": 0, "approximate_user_authorization_count": 0,
+        "explicit_content_filter": 0, "team": None, "eligible_oauth2_scopes": [], "max_participants": None,
+        "tags": [], "event_webhooks_status": 1, "integration_types_config": {"0": {}},
+    }  # fmt: skip
+
+
+def command(application_id: str, id_: str, version: str, guild_id: str | None, body: Json) -> Json:
+    made = {
+        "id": id_, "application_id": application_id, "version": version, "type": body.get("type") or 1,
+        "name": body["name"], "name_localizations": body.get("name_localizations"),
+        "description": body.get("description") or "",
+        "description_localizations": body.get("description_localizations"),
+        "default_member_permissions": body.get("default_member_permissions"), "dm_permission": True,
+        "contexts": body.get("contexts"), "integration_types": body.get("integration_types") or [0],
+        "nsfw": bool(body.get("nsfw")),
+    }  # fmt: skip
+    if guild_id is not None:
+        made["guild_id"] = guild_id
+    if body.get("options"):
+        made["options"] = [without_nulls(option) for option in body["options"]]
+    return made
+
+
+def without_nulls(value: Any) -> Any:
+    """The same JSON with every null member left out, at any depth."""
+    if isinstance(value, dict):
+        return {key: without_nulls(item) for key, item in cast(Json, value).items() if item is not None}
+    if isinstance(value, list):
+        return [without_nulls(item) for item in cast(list[Any], value)]
+    return value
+
+
+def message(id_: str, channel_id: str, author: Json, at: float) -> Json:
+    return {
+        "id": id_, "type": 0, "channel_id": channel_id, "author": author, "content": "", "mentions": [],
+        "mention_roles": [], "mention_everyone": False, "attachments": [], "embeds": [], "timestamp": timestamp(at),
+        "edited_timestamp": None, "flags": 0, "components": [], "pinned": False, "tts": False,
+    }  # fmt: skip
+
+
+def attachment(id_: str, filename: str, size: int, content_type: str, url: str) -> Json:
+    return {
+        "id": id_, "filename": filename, "size": size, "url": url, "proxy_url": url, "content_type": content_type,
+    }  # fmt: skip
+
+
+def embeds(given: list[Json]) -> list[Json]:
+    made = [{**without_nulls(embed), "type": "rich"} for embed in given]
+    for embed in made:
+        for field in embed.get("fields", ()):
+            field.setdefault("inline", False)
+    return made
+
+
+# What Discord writes into a component when the bot left it out.
+DEFAULTS: dict[int, Json] = {
+    BUTTON: {"disabled": False},
+    **{kind: {"min_values": 1, "max_values": 1, "disabled": False} for kind in SELECTS},
+    THUMBNAIL: {"description": None, "spoiler": False},
+    FILE: {"name": None, "size": None, "spoiler": False},
+    SEPARATOR: {"divider": True, "spacing": 1},
+    CONTAINER: {"accent_color": None, "spoiler": False},
+}
+
+
+class Completion:
+    """Fills in what a bot may leave out of its components: ids in order, defaults, where attachments lie."""
+
+    def __init__(self, components: list[Json], attachments: list[Json]) -> None:
+        self._attachments = {item["filename"]: item for item in attachments}
+        taken = {part["id"] for part in walk(components) if part.get("id")}
+        self._free = (number for number in itertools.count(1) if number not in taken)
+
+    def all(self, components: list[Json]) -> list[Json]:
+        """New objects: the request's own stay as the journal has them."""
+        return [self._one(part) for part in components]
+
+    def _one(self, given: Json) -> Json:
+        part = {**DEFAULTS.get(given["type"], {}), **without_nulls(given)}
+        part["id"] = part.get("id") or next(self._free)
+        for children in ("components",):
+            if children in part:
+                part[children] = self.all(part[children])
+        for child in ("accessory", "component"):
+            if child in part:
+                part[child] = self._one(part[child])
+        if part["type"] == GALLERY:
+            part["items"] = [
+                self._with_media({"description": None, "spoiler": False, **item}) for item in part["items"]
+            ]
+        return self._with_media(part)
+
+    def _with_media(self, holder: Json) -> Json:
+        for key in ("media", "file"):
+            if key in holder:
+                holder[key] = self._media(holder[key]["url"])
+                if key == "file":
+                    found = self._attachments.get(_attachment_name(holder[key]["url"]), {})
+                    holder |= {"name": found.get("filename"), "size": found.get("size")}
+        return holder
+
+    def _media(self, url: str) -> Json:
+        found = self._attachments.get(_attachment_name(url))
+        id_ = found["id"] if found else "0"
+        where = found["url"] if found else url
+        return {"id": id_, "url": where, "proxy_url": where, "width": None, "height": None, "content_type": None}
+
+
+def _attachment_name(url: str) -> str:
+    return url.removeprefix("attachment://") if url.startswith("attachment://") else url.rsplit("/", 1)[-1]
+
+
+def walk(components: list[Json]) -> Iterator[Json]:
+    """Every component of a message or form, outer before inner, in reading order."""
+    for part in components:
+        yield part
+        yield from walk(part.get("components") or [])
+        for child in ("component", "accessory"):
+            if part.get(child):
+                yield from walk([part[child]])
+
+
+def text_of(message_: Json) -> str:
+    """All text a person can read in a message, line by line."""
+    lines = [message_["content"]]
+    for embed in message_["embeds"]:
+        lines += [embed.get("title", ""), embed.get("description", "")]
+        lines += [f"{field['name']} {field['value']}" for field in embed.get("fields", ())]
+    for part in walk(message_["components"]):
+        lines += [part.get("content", ""), part.get("label", ""), part.get("placeholder", "")]
+        lines += [option["label"] for option in part.get("options", ())]
+    return "\n".join(line for line in lines if line)
