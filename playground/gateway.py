@@ -215,6 +215,8 @@ class Gateway:
             socket.writer.cancel()
             self._sockets.discard(socket)
             self._lose(socket, code)
+        # Only now: who has seen this answer may count on the session being let go.
+        await ws.close()
         return ws
 
     async def _read(self, socket: Socket) -> int | None:
@@ -224,10 +226,7 @@ class Gateway:
             if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
                 self._on_frame(socket, message.data)
                 continue
-            if message.type is WSMsgType.CLOSE:
-                await socket.ws.close()
-                return message.data
-            return None
+            return message.data if message.type is WSMsgType.CLOSE else None
 
     def _lose(self, socket: Socket, code: int | None) -> None:
         session = socket.session
@@ -256,7 +255,7 @@ class Gateway:
         self._note_received(op, data)
         if op == HEARTBEAT:
             self._on_heartbeat(socket, data)
-        elif op in (IDENTIFY, RESUME) and not isinstance(data, dict):
+        elif op in (IDENTIFY, RESUME, REQUEST_MEMBERS) and not isinstance(data, dict):
             socket.close(4002)
         elif op == IDENTIFY:
             self._on_identify(socket, cast(Json, data))
@@ -282,13 +281,13 @@ class Gateway:
         self._send(socket, {"op": HEARTBEAT_ACK})
 
     def _on_identify(self, socket: Socket, data: Json) -> None:
-        shard, count = data.get("shard") or (0, 1)
+        shard = shard_of(data.get("shard"))
         intents = data.get("intents")
         if socket.session is not None:
             socket.close(4005)
         elif data.get("token") != self._token:
             socket.close(4004)
-        elif not 0 <= shard < count:
+        elif shard is None:
             socket.close(4010)
         elif not isinstance(intents, int) or intents & ~INTENTS_KNOWN:
             socket.close(4013)
@@ -296,7 +295,7 @@ class Gateway:
             socket.close(4014)
         else:
             self.identifies += 1
-            self._begin(socket, Session(secrets.token_hex(16), shard, count, intents, socket=socket))
+            self._begin(socket, Session(secrets.token_hex(16), *shard, intents, socket=socket))
 
     def _begin(self, socket: Socket, session: Session) -> None:
         self._sessions[session.id] = session
@@ -402,3 +401,12 @@ class Gateway:
         if guild_id is not None:
             gone["guild_id"] = guild_id
         self.dispatch("MESSAGE_DELETE", gone, guild_id, intent)
+
+
+def shard_of(given: Any) -> tuple[int, int] | None:
+    """Number and count of the shard a client asks for; None when they make no sense."""
+    match [0, 1] if given is None else given:
+        case [int(number), int(count)] if 0 <= number < count:
+            return number, count
+        case _:
+            return None

@@ -285,7 +285,7 @@ class Interactions:
             body,
             uploads=uploads,
             visible_to=interaction.user["id"] if is_ephemeral else None,
-            used=used if interaction.kind != "component" else None,
+            used=used,
             extra={
                 "webhook_id": self._world.bot["id"],
                 "application_id": self._world.bot["id"],

@@ -6,6 +6,8 @@ import asyncio
 import os
 
 import discord
+import discord.gateway
+import discord.http
 import yarl
 from discord import app_commands
 
@@ -31,16 +33,18 @@ class View(discord.ui.LayoutView):
 
     async def on_add(self, interaction: discord.Interaction) -> None:
         await interaction.response.edit_message(view=View(self.count + 1))
+        print(f"counted to {self.count + 1}", flush=True)
 
     async def on_rename(self, interaction: discord.Interaction) -> None:
         await interaction.response.send_modal(Rename())
 
 
 class Rename(discord.ui.Modal, title="Rename"):
-    name = discord.ui.Label(text="Title", component=discord.ui.TextInput(custom_id="title"))
+    field = discord.ui.TextInput["Rename"](custom_id="title")
+    name = discord.ui.Label(text="Title", component=field)
 
     async def on_submit(self, interaction: discord.Interaction) -> None:
-        await interaction.response.send_message(f"renamed to {self.name.component.value}", ephemeral=True)
+        await interaction.response.send_message("renamed", ephemeral=True)
 
 
 client = discord.Client(intents=discord.Intents.default())
