@@ -1,0 +1,2693 @@
+# /// script
+# requires-python = ">=3.11"
+# dependencies = [
+#   "hikari[server]>=2.7.0,<2.8",
+#   "aiohttp>=3.14.0,<3.15",
+#   "aiosqlite>=0.20.0,<0.23",
+#   "python-dotenv>=1.0.0,<1.3",
+#   "msgspec>=0.19.0,<0.24",
+# ]
+# ///
+"""Everclick: a Discord bot in one file that never loses a click.
+
+    python bot.py                 run the bot (settings: config.env, see config.example.env)
+    python bot.py check           look for mistakes without connecting to anything
+    python bot.py playground      run and click it in a local Discord, with no account
+
+Write your own commands and views in section 11. The rest reads from top to bottom: every section uses only what stands
+above it.
+
+Contents
+ 0  Head                       imports, constants with their units
+ 1  Configuration and errors   settings, what you may catch, what people are told, how a log line looks
+ 2  Store                      what is kept, and what is promised about it
+ 3  SQLite                     the promises kept in one file
+ 4  Components                 what a message is made of, checked against Discord's limits
+ 5  Records and views          typed state in the store, and the custom ids that lead back to it
+ 6  Contexts and commands      what a handler is given; slash commands from annotated functions
+ 7  Dispatch                   the one path from an accepted event to a finished one
+ 8  Gateway                    a session that outlives the process
+ 10 Running                    start, stop and everything between
+ 11 Your bot                   three examples; delete them and write here
+ 12 Command line               run, check, playground
+
+Glossary
+ event    what arrives from Discord, here: an interaction (a command or a click)
+ inbox    the table of accepted events
+ accept   write the event to disk before confirming it to its sender
+ cursor   how far the sender has been confirmed: gateway session and sequence number
+ view     a message whose components call handlers of a class
+ record   a typed value in the store under a name and key, with a version; a view's state is one
+ handler  the coroutine that an event runs
+ show     bring a message to its record's newest version; `shown` is the version it is known to display
+"""
+
+# ---- 0. Head ---------------------------------------------------------------------------------------------------------
+# What the rest needs: the imports, one alias for add-ons, and constants with their unit in the name.
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import base64
+import binascii
+import contextlib
+import enum
+import functools
+import hashlib
+import inspect
+import io
+import json
+import logging
+import os
+import re
+import secrets
+import signal
+import sqlite3
+import sys
+import time
+import traceback
+import typing
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, NewType, TypeAlias, TypeVar
+
+import aiosqlite
+import dotenv.parser
+import hikari
+import hikari.impl
+import msgspec
+from msgspec import field
+
+# Run as `python bot.py` this module is "__main__". Add-ons say `import bot` and must get this one, not a second copy.
+sys.modules.setdefault("bot", sys.modules[__name__])
+
+__version__ = "0.1.0"
+
+MINUTE, HOUR, DAY, WEEK = 60, 3_600, 86_400, 604_800  # seconds
+
+AUTO_DEFER_AFTER_S = 2.0  # Discord wants the first answer within 3 s of the click
+TOKEN_LIFE_S = 14.5 * MINUTE  # an interaction token lives 15 minutes; the rest is room for clocks and the way
+KEYS_KEPT_S = DAY  # how long a done event's key is kept to recognise its copies
+BATCH_OPS_MAX = 256  # operations in one transaction
+LAZY_WRITE_AFTER_S = 0.5  # what may be lost waits at most this long for a transaction to join
+CURSOR_EVERY_EVENTS = 50  # events nobody stores still move the cursor, this often
+HANDLER_TRIES = 3  # how often a click whose state was changed under it runs again on the fresh state
+SHOW_RETRY_S = (1, 2, 4, 8, 16, 30, 60)  # pauses between attempts to repair a message; the last one repeats
+CUSTOM_ID_MAX = 100  # characters, for Discord
+CLOSE_KEEPING_SESSION = 4000  # Discord ends a session when its client closes with 1000 or 1001
+
+T = TypeVar("T")
+BotId = NewType("BotId", int)
+EventKey = NewType("EventKey", str)  # "interaction:<id>": the same by whichever way the event came
+JSON: TypeAlias = dict[str, Any]
+
+
+def read_json(data: str | bytes) -> Any:
+    """Return the decoded value, with lone surrogates (which no UTF-8 file can hold) replaced by "?"."""
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        lenient = json.loads(data)  # accepts what strict decoders refuse, such as "\ud800"
+        return msgspec.json.decode(json.dumps(lenient, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def plain(odd: object) -> int:
+    """Return an int for what is one by inheritance, such as hikari's ids and enums; refuse anything else."""
+    if isinstance(odd, int):
+        return int(odd)
+    raise TypeError(f"a {type(odd).__name__} cannot be kept; use numbers, text, lists, dicts or msgspec.Struct")
+
+
+def write_json(value: Any) -> bytes:
+    """Return the value as JSON. Raises TypeError when it holds what JSON cannot."""
+    return msgspec.json.encode(value, enc_hook=plain)
+
+
+# ---- 1. Configuration and errors -------------------------------------------------------------------------------------
+# Settings come from config.env and from the environment, which wins; `Config.load` reports every mistake at once, each
+# with its place and its remedy. Then the errors a handler may catch, the few sentences the bot says to people, and one
+# log format that lets no token through.
+
+
+class OperatorError(Exception):
+    """Something the person who runs the bot can mend. Shown as it is, without a traceback; the process ends with 2."""
+
+
+def bot_id_of(token: str) -> BotId:
+    """Return the id inside a bot token, or raise ValueError. Discord's tokens start with the id in base64."""
+    first, dot, _ = token.partition(".")
+    try:
+        digits = base64.b64decode(first + "=" * (-len(first) % 4), validate=True).decode("ascii")
+        if not dot or not 0 < int(digits) < 1 << 63:
+            raise ValueError
+    except (ValueError, binascii.Error, UnicodeDecodeError):
+        raise ValueError("is not a bot token. Copy it from the Bot page of your application, Reset Token") from None
+    return BotId(int(digits))
+
+
+def _token(text: str) -> str:
+    if "paste" in text.lower() or "your" in text.lower():
+        raise ValueError("is still the placeholder. Copy your token from the Bot page of your application, Reset Token")
+    bot_id_of(text)
+    return text
+
+
+def _url(text: str) -> str:
+    if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", text):
+        raise ValueError("is not an http address. Leave it out to use Discord itself")
+    return text.rstrip("/")
+
+
+def _store(text: str) -> str:
+    scheme, _, rest = text.partition(":")
+    if text == ":memory:" or (scheme == "sqlite" and rest.strip("/")):
+        return text
+    raise ValueError("is not a store this bot can open. Write STORE=sqlite:bot.db, or STORE=:memory: to keep nothing")
+
+
+def _snowflake(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 1 << 63:
+        raise ValueError("is not a server id. Turn on Developer Mode in Discord, right-click your server, Copy ID")
+    return int(text)
+
+
+def _level(text: str) -> str:
+    if text.upper() not in ("DEBUG", "INFO", "WARNING", "ERROR"):
+        raise ValueError("is not a log level. Write one of DEBUG, INFO, WARNING, ERROR")
+    return text.upper()
+
+
+def _number(low: int, high: int) -> Callable[[str], int]:
+    def read(text: str) -> int:
+        if not text.isdecimal() or not low <= int(text) <= high:
+            raise ValueError(f"is not a whole number from {low} to {high}")
+        return int(text)
+
+    return read
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Every setting, read once at start. Names, meanings and defaults for people stand in config.example.env."""
+
+    token: str = ""
+    api: str = "https://discord.com/api/v10"
+    store: str = "sqlite:bot.db"
+    dev_guild: int | None = None
+    log_level: str = "INFO"
+    drain_s: int = 10
+    max_handlers: int = 64
+    max_handler_runs: int = 5
+    max_failed: int = 10_000
+
+    @classmethod
+    def load(cls, path: Path, environ: Mapping[str, str], *, needs_token: bool = True) -> Config:
+        """Return the settings of the file and the environment, or raise one OperatorError that lists every mistake."""
+        given, mistakes = _read_env_file(path)
+        given |= {name: (f"environment: {name}", environ[name]) for name in SETTINGS if name in environ}
+        values: dict[str, Any] = {}
+        for name, (place, text) in given.items():
+            attribute, read = SETTINGS[name]
+            try:
+                if text:  # DEV_GUILD= means the default, as a line that is commented out does
+                    values[attribute] = read(text)
+            except ValueError as error:
+                shown = "" if name == "DISCORD_TOKEN" else f"={text}"  # a secret never reaches a message
+                mistakes.append(f"{place}{shown} {error}.")
+        if needs_token and "token" not in values and not any("DISCORD_TOKEN" in each for each in mistakes):
+            mistakes.append(f"DISCORD_TOKEN is missing. Copy config.example.env to {path} and paste your token there.")
+        if mistakes:
+            raise OperatorError("\n".join(mistakes))
+        return cls(**values)
+
+
+SETTINGS: Mapping[str, tuple[str, Callable[[str], Any]]] = MappingProxyType(
+    {
+        "DISCORD_TOKEN": ("token", _token),
+        "DISCORD_API": ("api", _url),
+        "STORE": ("store", _store),
+        "DEV_GUILD": ("dev_guild", _snowflake),
+        "LOG_LEVEL": ("log_level", _level),
+        "DRAIN_S": ("drain_s", _number(0, 600)),
+        "MAX_HANDLERS": ("max_handlers", _number(1, 10_000)),
+        "MAX_HANDLER_RUNS": ("max_handler_runs", _number(1, 100)),
+        "MAX_FAILED": ("max_failed", _number(1, 1_000_000)),
+    }
+)
+
+
+def _read_env_file(path: Path) -> tuple[dict[str, tuple[str, str]], list[str]]:
+    """Return {name: (place, value)} and the mistakes of a config.env; no file is no mistake."""
+    given: dict[str, tuple[str, str]] = {}
+    mistakes: list[str] = []
+    try:
+        text = path.read_text("utf-8-sig")
+    except FileNotFoundError:
+        return given, mistakes
+    except (OSError, UnicodeDecodeError) as error:
+        return given, [f"{path} cannot be read ({error}). Save it as UTF-8 text that this user may read."]
+    for binding in dotenv.parser.parse_stream(io.StringIO(text)):
+        blank = len(binding.original.string) - len(binding.original.string.lstrip("\r\n"))
+        place = f"{path} line {binding.original.line + binding.original.string[:blank].count(chr(10))}: {binding.key}"
+        if binding.error or (binding.key and binding.value is None):
+            mistakes.append(f"{place.rpartition(':')[0]}: this is not NAME=value. Write one setting a line.")
+        elif binding.key in given:
+            mistakes.append(f"{place} is given twice. Keep one of the two lines.")
+        elif binding.key and binding.key not in SETTINGS:
+            mistakes.append(f"{place} is not a setting. The settings are {', '.join(SETTINGS)}.")
+        elif binding.key:
+            given[binding.key] = (place, (binding.value or "").strip())
+    return given, mistakes
+
+
+class StateConflictError(Exception):
+    """The record was changed by somebody else since it was loaded. Nothing of this change was written.
+
+    In a view's handler `self` now holds the state that won: apply the change again and rerender, or let the error
+    through, and a click that has answered nothing runs again on the fresh state, three times at most.
+    """
+
+
+class StateUnreadableError(Exception):
+    """A record is there, but its state cannot be read as the class wants it. It is kept as it is."""
+
+
+class LayoutError(ValueError):
+    """A message breaks one of Discord's limits. Raised where it is built, before anything is written or sent."""
+
+
+class ExpiredError(Exception):
+    """The interaction can no longer be answered: Discord allows 3 s to the first answer and 15 minutes in all."""
+
+
+class StoreError(Exception):
+    """The store could not write. Nothing of the operation happened, except where the text says it is not known."""
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What the bot says to people of its own accord. Replace it: `app.texts[""] = Texts(expired="Gone.")`.
+
+    The key is a Discord locale such as "de" or "pt-BR"; "" is for everybody else.
+    """
+
+    expired: str = "This has expired."
+    failed: str = "Something went wrong."
+    not_for_you: str = "This is not for you."
+    done: str = "Done."
+
+
+_SECRET_IN_URL = re.compile(r"(/(?:interactions|webhooks)/\d+/)[\w.~-]{12,}")
+_SECRET_TOKEN = re.compile(r"\b[MNO][\w-]{22,}\.[\w-]+\.[\w-]+")  # an id in base64 begins with M, N or O
+
+
+def redact(text: str) -> str:
+    """Return the text without bot tokens and interaction tokens."""
+    return _SECRET_TOKEN.sub("[token]", _SECRET_IN_URL.sub(r"\1[token]", text))
+
+
+class LogFormat(logging.Formatter):
+    """One line a message, times in UTC, secrets cut out after the traceback is in."""
+
+    converter = time.gmtime
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)sZ %(levelname)-7s %(name)s: %(message)s", "%Y-%m-%d %H:%M:%S")
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the finished line, redacted."""
+        return redact(super().format(record))
+
+
+log = logging.getLogger("everclick")
+
+
+def start_logging(level: str) -> None:
+    """Send every log line of the process to stderr in one format. hikari's own lines show from WARNING on."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(LogFormat())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    log.setLevel(level)
+    if level == "DEBUG":
+        logging.getLogger("hikari").setLevel(logging.INFO)
+
+
+class Failure(NamedTuple):
+    """Why an event is on the failed list: the error's type, message and place, none with a secret in it."""
+
+    type: str
+    text: str
+    place: str
+
+    @classmethod
+    def of(cls, error: BaseException) -> Failure:
+        """Return the error as type, message and the file and line that raised it."""
+        frames = traceback.extract_tb(error.__traceback__)
+        place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+        return cls(type(error).__name__, redact(str(error))[:500], place)
+
+
+# ---- 2. Store --------------------------------------------------------------------------------------------------------
+# What is kept (accepted events, records, the gateway's cursor) and what every store promises about it. The rest of the
+# file relies on these promises and on nothing else, so that another store can take SQLite's place.
+
+
+class RecordId(NamedTuple):
+    """Which record: the registered name of its class, and its key."""
+
+    name: str
+    key: str
+
+
+class Place(NamedTuple):
+    """The message that shows a record."""
+
+    channel: int
+    message: int
+    ephemeral: bool
+
+
+class Saved(NamedTuple):
+    """A record as the store has it, or, on its way there, the successor of that version (0: there is none yet).
+
+    `version` counts its changes, `model` is the version of the class that wrote it, `shown` what its message shows.
+    """
+
+    id: RecordId
+    version: int
+    model: int
+    data: bytes
+    shown: int
+    place: Place | None
+    expires_at: float | None
+
+
+class Event(NamedTuple):
+    """An accepted event. `runs` counts how often a handler was started for it."""
+
+    key: EventKey
+    body: bytes
+    runs: int = 1
+
+
+class Cursor(NamedTuple):
+    """How far a shard was received: the session, its sequence number, and the fingerprint of what RESUME relies on."""
+
+    shard: int
+    fingerprint: str
+    session: str
+    seq: int
+    resume_url: str
+    me: bytes
+
+
+class FailedEvent(NamedTuple):
+    """An entry of the failed list. `applied`: its state was already written when it failed."""
+
+    key: EventKey
+    failed_at: float
+    runs: int
+    applied: bool
+    failure: Failure
+
+
+class Store(ABC):
+    """What every store promises.
+
+    A write is finished when its awaitable is: then it survives a power cut. Writes take effect in the order of the
+    calls. A write that raises StoreError did not happen. Cancelling the caller does not undo a write.
+    """
+
+    @abstractmethod
+    async def open(self) -> None:
+        """Make the store ready. Raises OperatorError when another process has it or it cannot be written."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Write what waits and let everything go. May be called twice."""
+
+    @abstractmethod
+    def accept(self, event: Event | None, cursor: Cursor | None) -> asyncio.Future[int]:
+        """Put the event into the inbox and move the cursor, both or neither. 0: this key was accepted before."""
+
+    @abstractmethod
+    def move_cursor(self, cursor: Cursor) -> None:
+        """Move the cursor with the next transaction; a crash may lose this, `flush` does not."""
+
+    @abstractmethod
+    async def flush(self) -> None:
+        """Return when everything written or noted before this call is on disk."""
+
+    @abstractmethod
+    async def pending(self) -> list[Event]:
+        """Return the events that are neither done nor failed, in the order accepted."""
+
+    @abstractmethod
+    async def begin(self, key: EventKey) -> None:
+        """Count one more run of a pending event."""
+
+    @abstractmethod
+    async def commit(self, records: Sequence[Saved], done: EventKey | None) -> None:
+        """Write the records, each as its version's successor, and the mark that the event is applied, or nothing.
+
+        Raises StateConflictError when the store has another version of a record.
+        """
+
+    @abstractmethod
+    async def fail(self, event: Event, failure: Failure, *, applied: bool) -> None:
+        """Move the event to the failed list, of which the newest `max_failed` are kept."""
+
+    @abstractmethod
+    async def failed(self) -> list[FailedEvent]:
+        """Return the failed list, oldest first."""
+
+    @abstractmethod
+    async def release(self) -> None:
+        """After a clean stop: forget the runs of events that wait, for none of them took the process down."""
+
+    @abstractmethod
+    async def load(self, id: RecordId) -> Saved | None:
+        """Return the record, or None when it was never saved or has expired."""
+
+    @abstractmethod
+    async def behind(self) -> list[Saved]:
+        """Return the records whose message is known to show an older version than the newest."""
+
+    @abstractmethod
+    def note_shown(self, id: RecordId, version: int, place: Place | None) -> None:
+        """Note what a message shows, and where it is, with the next transaction; a crash may lose this."""
+
+    @abstractmethod
+    async def cursor(self, shard: int, fingerprint: str) -> Cursor | None:
+        """Return where the shard's session can be resumed; one with another fingerprint is forgotten."""
+
+    @abstractmethod
+    async def forget(self, shard: int, why: str) -> None:
+        """Drop the shard's cursor and record a gap: events since its last one may have been missed."""
+
+    @abstractmethod
+    async def purge(self) -> int:
+        """Delete some keys of long done events and some expired records; return how many rows."""
+
+
+# ---- 3. SQLite -------------------------------------------------------------------------------------------------------
+# The promises kept in one file: one connection writes, and puts everything that waits into one transaction (group
+# commit), so that a hundred clicks at the same moment cost a few syncs of the disk and not two hundred. A second
+# connection reads. The lock beside the file keeps a second process out. Figures and reasons: docs/decisions.md.
+
+MIGRATIONS = (
+    """
+    CREATE TABLE meta(name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+    CREATE TABLE inbox(id INTEGER PRIMARY KEY, bot INTEGER NOT NULL, key TEXT NOT NULL, body BLOB NOT NULL,
+        accepted_at REAL NOT NULL, runs INTEGER NOT NULL, done_at REAL, UNIQUE(bot, key));
+    CREATE INDEX inbox_pending ON inbox(bot, id) WHERE done_at IS NULL;
+    CREATE TABLE record(bot INTEGER NOT NULL, name TEXT NOT NULL, key TEXT NOT NULL, version INTEGER NOT NULL,
+        model INTEGER NOT NULL, data BLOB NOT NULL, shown INTEGER NOT NULL, channel INTEGER, message INTEGER,
+        ephemeral INTEGER, expires_at REAL, PRIMARY KEY(bot, name, key)) WITHOUT ROWID;
+    CREATE INDEX record_behind ON record(bot) WHERE shown < version;
+    CREATE INDEX record_expiry ON record(expires_at) WHERE expires_at IS NOT NULL;
+    CREATE TABLE failed(id INTEGER PRIMARY KEY, bot INTEGER NOT NULL, key TEXT NOT NULL, body BLOB NOT NULL,
+        failed_at REAL NOT NULL, runs INTEGER NOT NULL, type TEXT NOT NULL, text TEXT NOT NULL, place TEXT NOT NULL,
+        applied INTEGER NOT NULL, UNIQUE(bot, key));
+    CREATE TABLE cursor(bot INTEGER NOT NULL, shard INTEGER NOT NULL, fingerprint TEXT NOT NULL, session TEXT NOT NULL,
+        seq INTEGER NOT NULL, resume_url TEXT NOT NULL, me BLOB NOT NULL, started_at REAL NOT NULL,
+        saved_at REAL NOT NULL, PRIMARY KEY(bot, shard)) WITHOUT ROWID;
+    CREATE TABLE gap(id INTEGER PRIMARY KEY, bot INTEGER NOT NULL, shard INTEGER NOT NULL, since REAL NOT NULL,
+        until REAL NOT NULL, why TEXT NOT NULL);
+    """,
+)
+APPLICATION_ID = 0x45564552  # "EVER", in the database's header: tells our file from somebody else's
+
+NETWORK_FILE_SYSTEMS = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "vboxsf", "ncpfs", "afs")
+
+Operation: TypeAlias = Callable[[sqlite3.Connection], Any]
+Statement: TypeAlias = tuple[str, tuple[Any, ...]]
+
+
+def statements(*steps: Statement) -> Operation:
+    """Return the operation that runs the statements in turn; its result is how many rows the first one changed."""
+
+    def run(db: sqlite3.Connection) -> int:
+        changed = [db.execute(*step).rowcount for step in steps]
+        return changed[0] if changed else 0
+
+    return run
+
+
+class CommitUnknownError(StoreError):
+    """COMMIT itself failed: whether the transaction is on disk is not known until the file is opened again."""
+
+
+def run_batch(db: sqlite3.Connection, operations: Sequence[Operation]) -> list[Any]:
+    """Run all operations in one transaction; return their results, a StateConflictError where one was refused."""
+    db.execute("BEGIN IMMEDIATE")
+    results: list[Any] = []
+    try:
+        for operation in operations:
+            try:
+                results.append(operation(db))
+            except StateConflictError as refused:  # raised before the operation wrote anything
+                results.append(refused)
+    except BaseException:
+        if db.in_transaction:  # on "disk is full" SQLite has rolled back already
+            db.execute("ROLLBACK")
+        raise
+    try:
+        db.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise CommitUnknownError(f"The last transaction may or may not be on disk: {error}.") from error
+    return results
+
+
+class SQLiteStore(Store):
+    """The store in one SQLite file (WAL, synchronous=FULL), for one process per bot.
+
+    Several bots may share a file; each sees its own rows. `now` gives the time in seconds since 1970.
+    """
+
+    def __init__(
+        self, path: str, bot: BotId, *, max_failed: int = 10_000, now: Callable[[], float] = time.time
+    ) -> None:
+        self.path = path
+        self._bot, self._max_failed, self._now = bot, max_failed, now
+        self._queue: deque[tuple[Operation, asyncio.Future[Any]]] = deque()
+        self._lazy: dict[object, Operation] = {}
+        self._wake = asyncio.Event()
+        self._closing = False
+        self._stack = contextlib.AsyncExitStack()
+
+    async def open(self) -> None:
+        try:
+            if self.path != ":memory:":
+                # Lock first: a second process must fail before it opens the database.
+                self._stack.callback(os.close, lock_file(f"{self.path}.{self._bot}.lock", self.path))
+                open_private(self.path)
+            self._db = await self._connect("journal_mode=WAL", "synchronous=FULL", "journal_size_limit=4194304")
+            await self._call(self._db, lambda db: prepare(db, self.path))
+            self._reader = self._db if self.path == ":memory:" else await self._connect("query_only=ON")
+        except sqlite3.Error as error:
+            await self._stack.aclose()
+            raise OperatorError(explain_sqlite(error, self.path)) from error
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        writer = asyncio.create_task(self._write_batches(), name="store writer")
+        self._stack.push_async_callback(self._finish_writing, writer)
+
+    async def _connect(self, *pragmas: str) -> aiosqlite.Connection:
+        db = await aiosqlite.connect(self.path, isolation_level=None)
+        self._stack.push_async_callback(db.close)  # left open on any path, its thread keeps the process alive
+        for pragma in ("busy_timeout=5000", *pragmas):
+            await db.execute(f"PRAGMA {pragma}")
+        return db
+
+    @staticmethod
+    async def _call(db: aiosqlite.Connection, operation: Callable[[sqlite3.Connection], T]) -> T:
+        # One hop to aiosqlite's thread for a whole batch; its public methods take one per statement, which costs a
+        # lone click more than a third of its speed. Both names are private: tests/test_store.py watches them.
+        return await db._execute(operation, db._conn)  # pyright: ignore
+
+    async def close(self) -> None:
+        await self._stack.aclose()
+
+    async def _finish_writing(self, writer: asyncio.Task[None]) -> None:
+        self._closing = True
+        self._wake.set()
+        await writer
+
+    # The writer: everything that waits goes into one transaction.
+
+    def _write(self, operation: Operation) -> asyncio.Future[Any]:
+        if self._closing:
+            raise StoreError(f"{self.path} is closed.")
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._queue.append((operation, future))
+        self._wake.set()
+        return future
+
+    def _write_later(self, what: object, operation: Operation) -> None:
+        if not self._lazy:
+            asyncio.get_running_loop().call_later(LAZY_WRITE_AFTER_S, self._wake.set)
+        self._lazy[what] = operation
+
+    async def _write_batches(self) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake.clear()
+            while self._queue or self._lazy:
+                batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH_OPS_MAX))]
+                lazy, self._lazy = list(self._lazy.values()), {}
+                await self._write_batch(batch, lazy)
+            if self._closing:
+                return
+
+    async def _write_batch(self, batch: list[tuple[Operation, asyncio.Future[Any]]], lazy: list[Operation]) -> None:
+        operations = [*(operation for operation, _ in batch), *lazy]
+        try:
+            results = await self._call(self._db, lambda db: run_batch(db, operations))
+        except CommitUnknownError as error:
+            self._closing = True  # what is on disk is known only after the file is opened again
+            results: list[Any] = [error] * len(batch)
+        except sqlite3.OperationalError as error:
+            results = [StoreError(explain_sqlite(error, self.path)) for _ in batch]
+        except Exception as error:
+            if len(operations) > 1:  # one bad operation must not take the others with it
+                for each in batch:
+                    await self._write_batch([each], [])
+                for operation in lazy:
+                    await self._write_batch([], [operation])
+                return
+            log.error("the store refused an operation", exc_info=error)
+            results = [error] * len(batch)
+        for (_, future), result in zip(batch, results, strict=False):
+            if future.done():  # its caller was cancelled; what is written stays written
+                continue
+            if isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+    async def _read(self, sql: str, *args: Any) -> list[Any]:
+        return list(await self._reader.execute_fetchall(sql, (self._bot, *args)))
+
+    # The promises of Store, one after the other.
+
+    def accept(self, event: Event | None, cursor: Cursor | None) -> asyncio.Future[int]:
+        sql = "INSERT INTO inbox(bot, key, body, accepted_at, runs) VALUES(?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        insert = [(sql, (self._bot, event.key, event.body, self._now(), event.runs))] if event else []
+        return self._write(statements(*insert, *([self._move(cursor)] if cursor else [])))
+
+    def move_cursor(self, cursor: Cursor) -> None:
+        self._write_later(("cursor", cursor.shard), statements(self._move(cursor)))
+
+    def _move(self, cursor: Cursor) -> Statement:
+        sql = (
+            "INSERT INTO cursor VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT(bot, shard) DO UPDATE SET saved_at=?,"
+            " seq=CASE WHEN session=excluded.session THEN max(seq, excluded.seq) ELSE excluded.seq END,"
+            " started_at=CASE WHEN session=excluded.session THEN started_at ELSE excluded.started_at END,"
+            " fingerprint=excluded.fingerprint, session=excluded.session, resume_url=excluded.resume_url,"
+            " me=excluded.me"
+        )
+        return sql, (self._bot, *cursor, self._now(), self._now(), self._now())
+
+    async def flush(self) -> None:
+        await self._write(statements())
+
+    async def pending(self) -> list[Event]:
+        sql = "SELECT key, body, runs FROM inbox WHERE bot=? AND done_at IS NULL ORDER BY id"
+        return [Event(*row) for row in await self._read(sql)]
+
+    async def begin(self, key: EventKey) -> None:
+        await self._write(statements(("UPDATE inbox SET runs=runs+1 WHERE bot=? AND key=?", (self._bot, key))))
+
+    async def commit(self, records: Sequence[Saved], done: EventKey | None) -> None:
+        def commit(db: sqlite3.Connection) -> None:
+            for record in records:
+                sql = "SELECT version FROM record WHERE bot=? AND name=? AND key=?"
+                row = db.execute(sql, (self._bot, *record.id)).fetchone()
+                if (row[0] if row else 0) != record.version:  # checked before anything is written
+                    raise StateConflictError(f"{record.id.name} {record.id.key} was changed since it was loaded.")
+            for record in records:
+                db.execute(*self._put(record))
+            if done:
+                db.execute(*self._done(done))
+
+        await self._write(commit)
+
+    def _put(self, saved: Saved) -> Statement:
+        place = saved.place or (None, None, None)
+        if saved.version == 0:  # about to be sent for the first time: whoever sees it sees version 1
+            values = (self._bot, *saved.id, 1, saved.model, saved.data, 1, *place, saved.expires_at)
+            return "INSERT INTO record VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values
+        sql = (
+            "UPDATE record SET version=version+1, model=?, data=?, channel=coalesce(?, channel), expires_at=?,"
+            " message=coalesce(?, message), ephemeral=coalesce(?, ephemeral) WHERE bot=? AND name=? AND key=?"
+        )
+        channel, message, ephemeral = place
+        values = (saved.model, saved.data, channel, saved.expires_at, message, ephemeral, self._bot, *saved.id)
+        return sql, values
+
+    def _done(self, key: EventKey) -> Statement:
+        # The key stays to recognise copies; the body, with its interaction token, goes.
+        return "UPDATE inbox SET done_at=?, body=x'' WHERE bot=? AND key=?", (self._now(), self._bot, key)
+
+    async def fail(self, event: Event, failure: Failure, *, applied: bool) -> None:
+        insert = (
+            "INSERT OR REPLACE INTO failed(bot, key, body, failed_at, type, text, place, applied, runs)"
+            " SELECT ?, ?, ?, ?, ?, ?, ?, ?, coalesce((SELECT runs FROM inbox WHERE bot=? AND key=?), 0)"
+        )
+        body = without_token(event.body)
+        values = (self._bot, event.key, body, self._now(), *failure, applied, self._bot, event.key)
+        newest = "SELECT id FROM failed WHERE bot=? ORDER BY id DESC LIMIT 1 OFFSET ?"
+        trim = f"DELETE FROM failed WHERE bot=? AND id <= ({newest})"
+        trimmed = (self._bot, self._bot, self._max_failed)
+        await self._write(statements((insert, values), self._done(event.key), (trim, trimmed)))
+
+    async def failed(self) -> list[FailedEvent]:
+        sql = "SELECT key, failed_at, runs, applied, type, text, place FROM failed WHERE bot=? ORDER BY id"
+        return [FailedEvent(row[0], row[1], row[2], bool(row[3]), Failure(*row[4:])) for row in await self._read(sql)]
+
+    async def release(self) -> None:
+        sql = "UPDATE inbox SET runs=0 WHERE bot=? AND done_at IS NULL"
+        await self._write(statements((sql, (self._bot,))))
+
+    async def load(self, id: RecordId) -> Saved | None:
+        rows = await self._read(f"SELECT {RECORD} FROM record WHERE bot=? AND name=? AND key=?", *id)
+        saved = saved_from(rows[0]) if rows else None
+        return None if saved and saved.expires_at and saved.expires_at <= self._now() else saved
+
+    async def behind(self) -> list[Saved]:
+        sql = f"SELECT {RECORD} FROM record WHERE bot=? AND shown < version AND message IS NOT NULL"
+        return [saved_from(row) for row in await self._read(sql)]
+
+    def note_shown(self, id: RecordId, version: int, place: Place | None) -> None:
+        sql = (
+            "UPDATE record SET shown=max(shown, ?), channel=coalesce(?, channel), message=coalesce(?, message),"
+            " ephemeral=coalesce(?, ephemeral) WHERE bot=? AND name=? AND key=?"
+        )
+        values = (version, *(place or (None, None, None)), self._bot, *id)
+        self._write_later((id, bool(place)), statements((sql, values)))
+
+    async def cursor(self, shard: int, fingerprint: str) -> Cursor | None:
+        sql = "SELECT shard, fingerprint, session, seq, resume_url, me FROM cursor WHERE bot=? AND shard=?"
+        rows = await self._read(sql, shard)
+        if rows and rows[0][1] != fingerprint:
+            await self.forget(shard, "the token, the intents or the number of shards changed")
+            return None
+        return Cursor(*rows[0]) if rows else None
+
+    async def forget(self, shard: int, why: str) -> None:
+        self._lazy.pop(("cursor", shard), None)
+        where, row = "WHERE bot=? AND shard=?", (self._bot, shard)
+        gap = f"INSERT INTO gap(bot, shard, since, until, why) SELECT bot, shard, saved_at, ?, ? FROM cursor {where}"
+        await self._write(statements((gap, (self._now(), why, *row)), (f"DELETE FROM cursor {where}", row)))
+
+    async def purge(self) -> int:
+        oldest = "SELECT id FROM inbox WHERE bot=? ORDER BY id LIMIT 500"
+        keys = (f"DELETE FROM inbox WHERE id IN ({oldest}) AND done_at < ?", (self._bot, self._now() - KEYS_KEPT_S))
+        expired = "SELECT name, key FROM record WHERE bot=? AND expires_at < ? LIMIT 500"
+        records = f"DELETE FROM record WHERE bot=? AND (name, key) IN ({expired})"
+        return await self._write(statements(keys, (records, (self._bot, self._bot, self._now()))))
+
+
+class MemoryStore(SQLiteStore):
+    """The same store in memory: for trying things out. It ends with the process, and so does everything in it."""
+
+    def __init__(self, bot: BotId, *, max_failed: int = 10_000, now: Callable[[], float] = time.time) -> None:
+        super().__init__(":memory:", bot, max_failed=max_failed, now=now)
+
+
+RECORD = "name, key, version, model, data, shown, channel, message, ephemeral, expires_at"
+
+
+def saved_from(row: Sequence[Any]) -> Saved:
+    """Return the record that a row of RECORD columns holds."""
+    name, key, version, model, data, shown, channel, message, ephemeral, expires_at = row
+    place = Place(channel, message, bool(ephemeral)) if message is not None else None
+    return Saved(RecordId(name, key), version, model, data, shown, place, expires_at)
+
+
+def without_token(body: bytes) -> bytes:
+    """Return an interaction's body without its token: what is kept for long holds no secret."""
+    try:
+        payload: Any = read_json(body)
+        payload.pop("token", None)
+        return write_json(payload)
+    except (ValueError, AttributeError, TypeError):
+        return body
+
+
+def prepare(db: sqlite3.Connection, path: str) -> None:
+    """Bring the tables to this version, and write once: a read-only file opens fine and fails at its first write."""
+    version = db.execute("PRAGMA user_version").fetchone()[0]
+    ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
+    if not ours and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise OperatorError(f"{path} is the database of another program. Set STORE to a file of the bot's own.")
+    if version > len(MIGRATIONS):
+        raise OperatorError(
+            f"{path} was written by a newer bot.py (tables of version {version}, this one knows {len(MIGRATIONS)})."
+            " Use that bot.py, or set STORE to another file."
+        )
+    for number, script in enumerate(MIGRATIONS[version:], version + 1):
+        pragmas = f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={number};"
+        db.executescript(f"BEGIN IMMEDIATE; {script}; {pragmas} COMMIT;")
+    db.execute("INSERT OR REPLACE INTO meta VALUES('opened_at', ?)", (time.time(),))
+
+
+def explain_sqlite(error: sqlite3.Error, path: str) -> str:
+    """Return the sentence for an operator: problem, place, remedy."""
+    text, folder = str(error), Path(path).absolute().parent
+    if "unable to open" in text or "readonly" in text:
+        return f"{path} cannot be written ({text}). Give this user write access to {folder} and the files in it."
+    if "locked" in text:
+        return f"{path} is locked by another program ({text}). Close the tool that has it open."
+    if "full" in text:
+        return f"{path} cannot grow ({text}). Free some space on its disk; nothing that was accepted is lost."
+    if "malformed" in text or "not a database" in text:
+        return f"{path} is damaged or no database ({text}). Restore a backup, or set STORE to another file."
+    return f"{path}: {text}. See what your system says about that disk."
+
+
+# One small function for each thing that differs between systems.
+
+
+def lock_file(lock_path: str, path: str) -> int:
+    """Lock the file and return its descriptor, or raise OperatorError naming the pid of the process that has it.
+
+    The lock ends with the descriptor and with the process, however it dies.
+    """
+    open_private(lock_path)
+    fd = os.open(lock_path, os.O_RDWR)
+    try:
+        claim_lock(fd)
+    except OSError:
+        holder = Path(lock_path).read_bytes()[1:].decode("ascii", "replace").strip() if os.name == "posix" else ""
+        os.close(fd)
+        process = f"process {holder}" if holder else "another process"
+        raise OperatorError(f"{path} is in use by {process}. Stop it, or set STORE to another file.") from None
+    os.ftruncate(fd, 0)
+    os.write(fd, f" {os.getpid()}\n".encode())
+    if hasattr(os, "register_at_fork"):  # a forked child shares the lock and would keep it when this process is gone
+        os.register_at_fork(after_in_child=functools.partial(close_quietly, fd))
+    return fd
+
+
+def claim_lock(fd: int) -> None:
+    """Take the lock or raise OSError at once."""
+    if sys.platform == "win32":
+        import msvcrt  # noqa: PLC0415
+
+        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)  # byte 0 only: the pid stands behind it
+    else:
+        import fcntl  # noqa: PLC0415
+
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def close_quietly(fd: int) -> None:
+    """Close a descriptor that may be closed already."""
+    with contextlib.suppress(OSError):
+        os.close(fd)
+
+
+def open_private(path: str) -> None:
+    """Make the file for this user alone (SQLite gives its -wal and -shm the same mode), or say what to mend."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise OperatorError(
+            f"{path} cannot be written ({error.strerror}). Give this user write access to it and to"
+            f" {Path(path).absolute().parent}, or set STORE to another file."
+        ) from error
+    if os.name == "posix" and Path(path).stat().st_mode & 0o077:
+        log.warning("%s can be read by other users of this machine. Run: chmod 600 %s", path, path)
+    if kind := network_file_system(Path(path).resolve().parent):
+        log.warning("%s is on a network file system (%s), which can corrupt it. Set STORE to a local disk.", path, kind)
+
+
+def network_file_system(folder: Path, mounts: Path = Path("/proc/mounts")) -> str | None:
+    """Return the type of the network file system the folder is on, or None (also where the system does not say)."""
+    with contextlib.suppress(OSError):
+        lines = [line.split() for line in mounts.read_text("utf-8", "replace").splitlines()]
+        under = [line for line in lines if folder.is_relative_to(line[1])]
+        kind = max(under, key=lambda line: len(line[1]))[2]
+        return kind if kind in NETWORK_FILE_SYSTEMS else None
+    return None
+
+
+# ---- 4. Components ---------------------------------------------------------------------------------------------------
+# What a message is made of (Discord's Components V2), built with hikari's builders. Interactive ones name the handler
+# they call. `assemble` checks the whole message against Discord's limits, so that a mistake is found where the message
+# is made, in words, and not by a refusal from Discord after the state was changed.
+
+Handler: TypeAlias = Callable[..., Awaitable[None]]
+NameId: TypeAlias = Callable[[Handler, tuple[Any, ...]], str]  # gives a component the custom id that calls its handler
+Builder: TypeAlias = hikari.api.ComponentBuilder
+UNSET = hikari.UNDEFINED
+
+
+class Component(ABC):
+    """A piece of a message."""
+
+    @abstractmethod
+    def build(self, name_id: NameId) -> Any:
+        """Return hikari's builder for it."""
+
+
+Layout: TypeAlias = "Component | Sequence[Component]"
+
+
+class TextDisplay(Component):
+    """Text with Discord's markdown, at most 4,000 characters in a whole message."""
+
+    def __init__(self, content: str) -> None:
+        self.content = content
+
+    def build(self, name_id: NameId) -> Any:
+        return hikari.impl.TextDisplayComponentBuilder(content=self.content)
+
+
+class Container(Component):
+    """A box around other components, with a coloured edge when `accent` (0xRRGGBB) is given."""
+
+    def __init__(self, *children: Component, accent: int | None = None, spoiler: bool = False) -> None:
+        self.children, self.accent, self.spoiler = children, accent, spoiler
+
+    def build(self, name_id: NameId) -> Any:
+        return hikari.impl.ContainerComponentBuilder(
+            components=[child.build(name_id) for child in self.children],
+            accent_color=UNSET if self.accent is None else hikari.Color(self.accent),
+            spoiler=self.spoiler,
+        )
+
+
+class Row(Component):
+    """One to five buttons, or one select, side by side."""
+
+    def __init__(self, *children: Component) -> None:
+        self.children = children
+
+    def build(self, name_id: NameId) -> Any:
+        return hikari.impl.MessageActionRowBuilder(components=[child.build(name_id) for child in self.children])
+
+
+STYLES: Mapping[str, hikari.ButtonStyle] = MappingProxyType(
+    {
+        "primary": hikari.ButtonStyle.PRIMARY,
+        "secondary": hikari.ButtonStyle.SECONDARY,
+        "success": hikari.ButtonStyle.SUCCESS,
+        "danger": hikari.ButtonStyle.DANGER,
+    }
+)
+
+
+class Button(Component):
+    """A button that calls a handler of its view: `Button(self.remove, item_id, label="✕")`.
+
+    What stands between the handler and the label is passed on to it, typed, through the custom id (100 characters
+    in all). `emoji` is a Unicode emoji, or `<:name:id>` for one of a server's own.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        *args: Any,
+        label: str = "",
+        style: Literal["primary", "secondary", "success", "danger"] = "primary",
+        emoji: str = "",
+        disabled: bool = False,
+    ) -> None:
+        self.handler, self.args = handler, args
+        self.label, self.style, self.emoji, self.disabled = label, style, emoji, disabled
+
+    def build(self, name_id: NameId) -> Any:
+        return hikari.impl.InteractiveButtonBuilder(
+            style=STYLES[self.style],
+            custom_id=name_id(self.handler, self.args),
+            label=self.label or UNSET,
+            emoji=hikari.Emoji.parse(self.emoji) if self.emoji else UNSET,
+            is_disabled=self.disabled,
+        )
+
+
+class LinkButton(Component):
+    """A button that opens an address. No handler is called."""
+
+    def __init__(self, url: str, *, label: str = "", emoji: str = "", disabled: bool = False) -> None:
+        self.url, self.label, self.emoji, self.disabled = url, label, emoji, disabled
+
+    def build(self, name_id: NameId) -> Any:
+        return hikari.impl.LinkButtonBuilder(
+            url=self.url,
+            label=self.label or UNSET,
+            emoji=hikari.Emoji.parse(self.emoji) if self.emoji else UNSET,
+            is_disabled=self.disabled,
+        )
+
+
+@dataclass(frozen=True)
+class Option:
+    """A choice of a Select. `value` is what the handler finds in `ctx.values`; the label when it is left out."""
+
+    label: str
+    value: str = ""
+    description: str = ""
+    emoji: str = ""
+    default: bool = False
+
+
+class Select(Component):
+    """A menu of 1 to 25 options; the handler finds what was chosen in `ctx.values`."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        *args: Any,
+        options: Sequence[Option | str],
+        placeholder: str = "",
+        min_values: int = 1,
+        max_values: int = 1,
+        disabled: bool = False,
+    ) -> None:
+        self.handler, self.args = handler, args
+        self.options = [Option(each) if isinstance(each, str) else each for each in options]
+        self.placeholder, self.min_values, self.max_values, self.disabled = (
+            placeholder,
+            min_values,
+            max_values,
+            disabled,
+        )
+
+    def build(self, name_id: NameId) -> Any:
+        menu = hikari.impl.TextSelectMenuBuilder[Any](
+            custom_id=name_id(self.handler, self.args),
+            parent=None,
+            placeholder=self.placeholder or UNSET,
+            min_values=self.min_values,
+            max_values=self.max_values,
+            is_disabled=self.disabled,
+        )
+        for option in self.options:
+            menu.add_option(
+                option.label,
+                option.value or option.label,
+                description=option.description or UNSET,
+                emoji=hikari.Emoji.parse(option.emoji) if option.emoji else UNSET,
+                is_default=option.default,
+            )
+        return menu
+
+
+class Thumbnail(Component):
+    """A small picture, the accessory of a Section."""
+
+    def __init__(self, url: str, *, description: str = "", spoiler: bool = False) -> None:
+        self.url, self.description, self.spoiler = url, description, spoiler
+
+    def build(self, name_id: NameId) -> Any:
+        return hikari.impl.ThumbnailComponentBuilder(
+            media=self.url, description=self.description or UNSET, spoiler=self.spoiler
+        )
+
+
+class Section(Component):
+    """One to three texts with a button or a thumbnail beside them."""
+
+    def __init__(self, *texts: TextDisplay, accessory: Button | LinkButton | Thumbnail) -> None:
+        self.texts, self.accessory = texts, accessory
+
+    def build(self, name_id: NameId) -> Any:
+        return hikari.impl.SectionComponentBuilder(
+            components=[text.build(name_id) for text in self.texts], accessory=self.accessory.build(name_id)
+        )
+
+
+class MediaGallery(Component):
+    """One to ten pictures or videos, given by their addresses or as Thumbnails (with description and spoiler)."""
+
+    def __init__(self, *items: str | Thumbnail) -> None:
+        self.items = [Thumbnail(item) if isinstance(item, str) else item for item in items]
+
+    def build(self, name_id: NameId) -> Any:
+        gallery = hikari.impl.MediaGalleryComponentBuilder()
+        for item in self.items:
+            gallery.add_media_gallery_item(item.url, description=item.description or UNSET, spoiler=item.spoiler)
+        return gallery
+
+
+class Separator(Component):
+    """A gap between components, with a line unless `divider` is False."""
+
+    def __init__(self, *, divider: bool = True, large: bool = False) -> None:
+        self.divider, self.large = divider, large
+
+    def build(self, name_id: NameId) -> Any:
+        spacing = hikari.SpacingType.LARGE if self.large else hikari.SpacingType.SMALL
+        return hikari.impl.SeparatorComponentBuilder(divider=self.divider, spacing=spacing)
+
+
+class Built(hikari.api.ComponentBuilder):
+    """A top-level component built and checked once, however often it is sent."""
+
+    __slots__ = ("_payload", "_resources")
+
+    def __init__(self, builder: Builder) -> None:
+        self._payload, self._resources = builder.build()
+
+    @property
+    def type(self) -> int:
+        """Return Discord's number for this type of component."""
+        return self._payload["type"]
+
+    @property
+    def id(self) -> hikari.UndefinedType:
+        """Return nothing: Discord numbers the components itself."""
+        return UNSET
+
+    def build(self) -> tuple[JSON, Sequence[hikari.files.Resource[hikari.files.AsyncReader]]]:
+        """Return the payload and the files that go with it."""
+        return dict(self._payload), self._resources
+
+
+# Discord's limits (components reference and message resource, July 2026): for each type its name, the least and most
+# of a field's characters or entries, and what may stand inside it.
+
+ROW, BUTTON, SELECT, SECTION, TEXT, THUMBNAIL, GALLERY, SEPARATOR, CONTAINER = 1, 2, 3, 9, 10, 11, 12, 14, 17
+TOP_LEVEL = frozenset({ROW, SECTION, TEXT, GALLERY, SEPARATOR, CONTAINER})
+COMPONENTS_MAX, TEXT_MAX = 40, 4_000  # in one message, nested ones counted
+
+
+class Limits(NamedTuple):
+    """The rules for one type of component."""
+
+    name: str
+    lengths: tuple[tuple[str, int, int], ...] = ()
+    inside: frozenset[int] = frozenset()
+
+
+LIMITS: Mapping[int, Limits] = MappingProxyType(
+    {
+        ROW: Limits("row", (("components", 1, 5),), frozenset({BUTTON, SELECT})),
+        BUTTON: Limits("button", (("label", 1, 80), ("url", 1, 512), ("custom_id", 1, CUSTOM_ID_MAX))),
+        SELECT: Limits("select", (("options", 1, 25), ("placeholder", 1, 150), ("custom_id", 1, CUSTOM_ID_MAX))),
+        SECTION: Limits("section", (("components", 1, 3),), frozenset({TEXT})),
+        TEXT: Limits("text", (("content", 1, TEXT_MAX),)),
+        THUMBNAIL: Limits("thumbnail", (("description", 1, 1_024),)),
+        GALLERY: Limits("gallery", (("items", 1, 10),)),
+        SEPARATOR: Limits("separator"),
+        CONTAINER: Limits("container", (("components", 1, COMPONENTS_MAX),), TOP_LEVEL - {CONTAINER}),
+    }
+)
+OPTION_LENGTHS = (("label", 1, 100), ("value", 1, 100), ("description", 1, 100))
+
+
+def assemble(layout: Layout, name_id: NameId, where: str) -> list[Builder]:
+    """Return what hikari sends for the layout. Raises LayoutError, naming `where`, component and rule."""
+    components = [layout] if isinstance(layout, Component) else list(layout)
+    built: list[Builder] = []
+    for component in components:
+        if not isinstance(component, Component):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise LayoutError(f"{where}: {component!r} is no component. Text goes into TextDisplay(…).")
+        built.append(Built(component.build(name_id)))
+    check_message([dict(part.build()[0]) for part in built], where)
+    return built
+
+
+def check_message(payloads: Sequence[JSON], where: str) -> None:
+    """Raise LayoutError when Discord would refuse a message of these components."""
+    found = [each for payload in payloads for each in walk(payload)]
+    text = sum(len(each["content"]) for each in found if each["type"] == TEXT)
+    if not payloads:
+        raise LayoutError(f"{where}: there is no component in it. Discord refuses an empty message.")
+    if len(found) > COMPONENTS_MAX:
+        raise LayoutError(f"{where}: {len(found)} components, nested ones counted; Discord allows {COMPONENTS_MAX}.")
+    if text > TEXT_MAX:
+        raise LayoutError(f"{where}: its texts have {text} characters together; Discord allows {TEXT_MAX:,}.")
+    seen: set[str] = set()
+    for each in found:
+        check_component(each, where)
+        if (custom_id := each.get("custom_id")) is not None and custom_id in seen:
+            raise LayoutError(
+                f"{where}, {describe(each)}: another component calls the same handler with the same arguments."
+                " Give one of them an argument that tells them apart."
+            )
+        seen.add(each.get("custom_id", ""))
+    for payload in payloads:
+        if payload["type"] not in TOP_LEVEL:
+            raise LayoutError(f"{where}, {describe(payload)}: cannot stand alone. Put it into a Row or a Section.")
+
+
+def walk(payload: JSON) -> Iterator[JSON]:
+    """Yield the component and every one inside it."""
+    yield payload
+    for child in (*payload.get("components", ()), *([payload["accessory"]] if "accessory" in payload else ())):
+        yield from walk(child)
+
+
+def describe(payload: JSON) -> str:
+    """Return how a person would point at the component."""
+    text = payload.get("label") or payload.get("content") or payload.get("placeholder") or ""
+    name = LIMITS[payload["type"]].name
+    return f'{name} "{text[:30]}{"…" if len(text) > 30 else ""}"' if text else name
+
+
+def check_component(payload: JSON, where: str) -> None:
+    """Raise LayoutError when the component breaks a rule of its own."""
+    limits, at = LIMITS[payload["type"]], f"{where}, {describe(payload)}"
+    check_lengths(payload, limits.lengths, at)
+    for child in payload.get("components", ()):
+        if child["type"] not in limits.inside:
+            raise LayoutError(f"{at}: a {LIMITS[child['type']].name} cannot stand in a {limits.name}.")
+    kinds = [child["type"] for child in payload.get("components", ())]
+    if payload["type"] == ROW and SELECT in kinds and len(kinds) > 1:
+        raise LayoutError(f"{at}: a select needs a row of its own.")
+    if payload["type"] == BUTTON and not payload.get("label") and not payload.get("emoji"):
+        raise LayoutError(f"{at}: a button needs a label or an emoji.")
+    if payload["type"] == CONTAINER and not 0 <= (payload.get("accent_color") or 0) <= 0xFFFFFF:
+        raise LayoutError(f"{at}: its accent is no colour. Write it as 0xRRGGBB.")
+    if payload["type"] == SELECT:
+        check_select(payload, at)
+
+
+def check_select(payload: JSON, at: str) -> None:
+    """Raise LayoutError when options or the numbers of values break a rule."""
+    options = payload["options"]
+    for option in options:
+        check_lengths(option, OPTION_LENGTHS, f'{at}, option "{option["label"][:30]}"')
+    if len({option["value"] for option in options}) < len(options):
+        raise LayoutError(f"{at}: two options have the same value.")
+    low, high = payload["min_values"], payload["max_values"]
+    if not (0 <= low <= high and 1 <= high <= len(options)):
+        raise LayoutError(f"{at}: min_values={low}, max_values={high} do not fit {len(options)} options.")
+    if sum(bool(option.get("default")) for option in options) > high:
+        raise LayoutError(f"{at}: more options are chosen by default than max_values={high}.")
+
+
+def check_lengths(payload: JSON, lengths: tuple[tuple[str, int, int], ...], at: str) -> None:
+    """Raise LayoutError when a field has too few or too many characters or entries."""
+    for name, low, high in lengths:
+        if name in payload and not low <= len(payload[name]) <= high:
+            unit = "characters" if isinstance(payload[name], str) else "entries"
+            raise LayoutError(f"{at}: {name} has {len(payload[name])} {unit}; Discord allows {low} to {high:,}.")
+
+
+# ---- 5. Records and views --------------------------------------------------------------------------------------------
+# A view is typed state, how it looks (`render`), and what its components do (`@handler`). Its state is a record in the
+# store; a custom id names view, record, handler and arguments, so that a click finds its way after any restart.
+# Decorators only mark a class or method; `app.add` puts it into the registry.
+
+
+class InStore(NamedTuple):
+    """The state of a view is kept in the store, for `ttl` seconds after it was sent; None: for ever."""
+
+    ttl: float | None = None
+
+
+class AutoDefer(enum.Enum):
+    """What happens 2 s after an interaction came in if nobody has answered it yet; Discord gives up after 3 s."""
+
+    UPDATE = hikari.ResponseType.DEFERRED_MESSAGE_UPDATE  # nothing to see; the message may be changed later
+    MESSAGE = hikari.ResponseType.DEFERRED_MESSAGE_CREATE  # "… is thinking"; the first `respond` replaces it
+    OFF = 0
+
+
+class Registration(NamedTuple):
+    """What `@register` says about a class."""
+
+    name: str
+    version: int
+    state: InStore
+    auto_defer: AutoDefer
+
+
+class View(msgspec.Struct):
+    """A message with state. Fields are the state; `render` says how it looks; handlers change it.
+
+    @register(name="counter", version=1, state=InStore(ttl=WEEK))
+    class Counter(View):
+        count: int = 0
+
+        def render(self) -> Layout:
+            return Row(Button(self.add, label=f"{self.count}"))
+
+        @handler
+        async def add(self, ctx: ComponentContext) -> None:
+            self.count += 1
+            await ctx.rerender()
+    """
+
+    registration: ClassVar[Registration]
+
+    def render(self) -> Layout:
+        """Return the message that shows this state. Called often: it must not change anything or wait."""
+        raise NotImplementedError(f"{type(self).__name__} has no render(self).")
+
+    async def check(self, ctx: ComponentContext) -> bool:
+        """Return whether this person may use the view. False: they are told that it is not for them."""
+        return True
+
+    @classmethod
+    async def on_state_missing(cls, ctx: ComponentContext) -> None:
+        """Answer a click on a message whose state is gone: its ttl is over, or the store is another one."""
+        await ctx.respond(ctx.texts.expired, ephemeral=True)
+
+    @classmethod
+    def migrate(cls, version: int, state: JSON) -> JSON:
+        """Return a state that an older `version` of this class saved in the form this one has."""
+        raise StateUnreadableError(f"{cls.registration.name}: no migrate() from version {version}.")
+
+    @classmethod
+    def example(cls) -> View:
+        """Return an instance for `python bot.py check` to render; override it where made-up values break render."""
+        hints = typing.get_type_hints(cls)
+        required = [each.name for each in msgspec.structs.fields(cls) if each.required]
+        return cls(**{name: made_up(hints[name]) for name in required})
+
+
+def made_up(kind: Any) -> Any:
+    """Return a value of a simple type, or raise TypeError."""
+    make: Callable[..., Any] = typing.get_origin(kind) or kind
+    if make in (str, bool, int, float, list, dict, set):
+        return make("1") if make in (str, int, float) else make()
+    if type(None) in typing.get_args(kind):
+        return None
+    raise TypeError(f"no example for {kind}")
+
+
+FOR_EVER = InStore()
+V = TypeVar("V", bound=View)
+F = TypeVar("F", bound=Handler)
+NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+
+
+def register(
+    *, name: str, version: int = 1, state: InStore = FOR_EVER, auto_defer: AutoDefer = AutoDefer.UPDATE
+) -> Callable[[type[V]], type[V]]:
+    """Mark a view class. `name` is in every custom id and in the store for ever: never change or reuse it.
+
+    Raise `version` when the fields change in a way old states do not fit, and write `migrate`. `app.add` registers it.
+    """
+
+    def mark(cls: type[V]) -> type[V]:
+        cls.registration = Registration(name, version, state, auto_defer)
+        return cls
+
+    return mark
+
+
+@typing.overload
+def handler(function: F) -> F: ...
+@typing.overload
+def handler(*, auto_defer: AutoDefer) -> Callable[[F], F]: ...
+def handler(function: F | None = None, *, auto_defer: AutoDefer | None = None) -> F | Callable[[F], F]:
+    """Mark a method of a view that components may call: `async def name(self, ctx, …arguments of the component)`.
+
+    Its name is in every custom id: to rename it, keep the old one until old messages are gone.
+    """
+
+    def mark(method: F) -> F:
+        method.__dict__["auto_defer"] = auto_defer
+        return method
+
+    return mark(function) if function else mark
+
+
+def is_handler(method: object) -> bool:
+    """Return whether @handler marked it."""
+    return "auto_defer" in getattr(method, "__dict__", {})
+
+
+class Route(NamedTuple):
+    """A handler of a registered view: how to call it and how to read its arguments."""
+
+    view: type[View]
+    function: Handler
+    arguments: msgspec.json.Decoder[tuple[Any, ...]]
+    auto_defer: AutoDefer
+    place: str  # "Poll.vote_yes", for messages
+
+
+class Views:
+    """The registry: which view and handler a custom id means."""
+
+    def __init__(self) -> None:
+        self.classes: dict[str, type[View]] = {}
+        self._routes: dict[tuple[str, str], Route] = {}
+
+    def add(self, cls: type[View]) -> None:
+        """Register a marked view. Raises OperatorError when it cannot work."""
+        registration = cls.__dict__.get("registration")
+        if registration is None:
+            raise OperatorError(f"{cls.__name__} is not registered. Write @register(name=…, version=1) above it.")
+        name = registration.name
+        if not NAME.fullmatch(name):
+            raise OperatorError(f"{cls.__name__}: {name!r} is no name. Use up to 32 of a-z, 0-9 and _, a letter first.")
+        if self.classes.get(name, cls) is not cls:
+            raise OperatorError(f"{cls.__name__}: {self.classes[name].__name__} is registered as {name!r} already.")
+        self.classes[name] = cls
+        for method_name, method in inspect.getmembers(cls, is_handler):
+            self._routes[name, method_name] = read_handler(cls, method_name, method)
+
+    def route(self, view: str, method: str) -> Route | None:
+        """Return the handler of that name, or None when this bot has no such view or handler (any more)."""
+        return self._routes.get((view, method))
+
+
+def read_handler(cls: type[View], name: str, method: Handler) -> Route:
+    """Return how to call a marked method. Raises OperatorError when its signature cannot be called from a click."""
+    place = f"{cls.__name__}.{name}"
+    parameters = list(inspect.signature(method).parameters.values())
+    try:
+        hints = typing.get_type_hints(method)
+    except NameError as error:
+        raise OperatorError(f"{place}: {error}. Import the type where bot.py can see it.") from error
+    if not inspect.iscoroutinefunction(method) or len(parameters) < 2:
+        raise OperatorError(
+            f"{place} cannot be a handler. Write: async def {name}(self, ctx: ComponentContext) -> None"
+        )
+    missing = [each.name for each in parameters[2:] if each.name not in hints]
+    if missing:
+        raise OperatorError(f"{place}: the argument {missing[0]} has no type. Write for example {missing[0]}: int")
+    arguments: Any = tuple.__class_getitem__(tuple(hints[each.name] for each in parameters[2:]))
+    auto_defer = method.__dict__["auto_defer"] or cls.registration.auto_defer
+    return Route(cls, method, msgspec.json.Decoder(arguments), auto_defer, place)
+
+
+# The id codec: poll:Kx3fQ8pAzbQ:vote_yes:5,"a" — view, key of its record, handler, arguments as JSON without brackets.
+
+
+def encode_id(id: RecordId, method: str, args: tuple[Any, ...]) -> str:
+    """Return the custom id that calls the handler for the record. Raises LayoutError when it is too long."""
+    arguments = write_json(args)[1:-1].decode()
+    custom_id = ":".join((*id, method, arguments) if args else (*id, method))
+    if len(custom_id) > CUSTOM_ID_MAX:
+        raise LayoutError(
+            f"view {id.name}, {method}: its arguments take {len(arguments)} characters, {len(custom_id)} with their way"
+            f" back; a custom id has {CUSTOM_ID_MAX}. Keep long values in the state and pass a number."
+        )
+    return custom_id
+
+
+def decode_id(custom_id: str) -> tuple[RecordId, str, str] | None:
+    """Return record, handler and arguments of a custom id, or None when it is not one of ours."""
+    parts = custom_id.split(":", 3)
+    if len(parts) < 3 or not (NAME.fullmatch(parts[0]) and re.fullmatch(r"[\w-]{11}", parts[1], re.ASCII)):
+        return None
+    return RecordId(parts[0], parts[1]), parts[2], f"[{parts[3] if len(parts) > 3 else ''}]"
+
+
+def new_key(event: EventKey | None = None, count: int = 0) -> str:
+    """Return a record's key: the same for the same event and count, so that an event run again makes no second one."""
+    seed = hashlib.sha256(f"{event}/{count}".encode()).digest()[:8] if event else secrets.token_bytes(8)
+    return base64.urlsafe_b64encode(seed).rstrip(b"=").decode()
+
+
+def lay_out(view: View, id: RecordId) -> list[Builder]:
+    """Return what hikari sends for the view as the record `id`. Raises LayoutError when it breaks a limit."""
+    name = view.registration.name
+
+    def name_id(method: Handler, args: tuple[Any, ...]) -> str:
+        method_name = getattr(method, "__name__", "")
+        if getattr(method, "__self__", None) is not view or not is_handler(method):
+            raise LayoutError(f"view {name}: {method_name or method!r} is no @handler of this view. Pass self.method.")
+        return encode_id(id, method_name, args)
+
+    return assemble(view.render(), name_id, f"view {name}")
+
+
+def encode_state(view: View) -> bytes:
+    """Return the view's fields as the store keeps them. Raises TypeError for a value that JSON cannot hold."""
+    return write_json(view)
+
+
+def decode_state(cls: type[V], saved: Saved) -> V:
+    """Return the view of a record, migrated if need be. Raises StateUnreadableError; the record stays as it is."""
+    version = cls.registration.version
+    try:
+        if saved.model == version:
+            return msgspec.json.decode(saved.data, type=cls, dec_hook=read_id)
+        if saved.model < version:
+            return msgspec.convert(cls.migrate(saved.model, msgspec.json.decode(saved.data)), cls, dec_hook=read_id)
+    except Exception as error:  # migrate is the user's code
+        raise StateUnreadableError(f"{saved.id.name} {saved.id.key}: {error}") from error
+    raise StateUnreadableError(f"{saved.id.name} {saved.id.key} was saved by the newer version {saved.model}.")
+
+
+def read_id(kind: type[Any], value: Any) -> Any:
+    """Return an id that a field declares as hikari.Snowflake."""
+    if kind is hikari.Snowflake:
+        return hikari.Snowflake(value)
+    raise TypeError(f"{kind} cannot be kept in a state")
+
+
+def unsaved_fields(view: View, saved: Saved) -> str:
+    """Return the names of the fields in which the view differs from its record, or ""."""
+    if encode_state(view) == saved.data:
+        return ""
+    before = decode_state(type(view), saved)
+    return ", ".join(name for name in view.__struct_fields__ if getattr(view, name) != getattr(before, name))
+
+
+async def create_record(store: Store, view: View, key: str, now: float) -> tuple[View, Saved]:
+    """Save a new view and return it with its record, or the one that an earlier run of the same event saved."""
+    name, version, state, _ = view.registration
+    expires_at = None if state.ttl is None else now + state.ttl
+    saved = Saved(RecordId(name, key), 0, version, encode_state(view), 0, None, expires_at)
+    try:
+        await store.commit([saved], None)
+    except StateConflictError:
+        existing = await store.load(saved.id)
+        if existing is None:
+            raise
+        return decode_state(type(view), existing), existing
+    return view, saved._replace(version=1, shown=1)
+
+
+# ---- 6. Contexts and commands ----------------------------------------------------------------------------------------
+# What a handler is given: the context says who did what, answers the person within Discord's rules (one first answer
+# within 3 s, the rest within 15 minutes, an update of the message or a message of its own) and saves the view. Then
+# slash commands: options are read from a function's annotations and registered when Discord has others.
+
+
+class Interaction(msgspec.Struct):
+    """The part of Discord's interaction object that this file reads; the whole is `ctx.interaction`."""
+
+    class Message(msgspec.Struct):
+        """The message a component sits on."""
+
+        id: int
+        flags: int = 0
+
+    class Data(msgspec.Struct):
+        """What was used: a command with its options, or a component."""
+
+        name: str = ""
+        custom_id: str = ""
+        values: list[str] = field(default_factory=list[str])
+        options: list[JSON] = field(default_factory=list[JSON])
+
+    id: int
+    application_id: int
+    type: int
+    token: str = ""
+    data: Data = field(default_factory=Data)
+    channel_id: int | None = None
+    guild_id: int | None = None
+    member: JSON | None = None
+    user: JSON | None = None
+    message: Message | None = None
+    locale: str = ""
+
+
+class Answer(enum.Enum):
+    """What the first answer of an interaction was; Discord takes one, and everything later depends on it."""
+
+    NONE = "not answered"
+    REPLIED = "a message of its own"
+    THINKING = "a promised message"
+    UPDATED = "its message, changed now or later"
+    TAKEN = "answered by an earlier run"
+    EXPIRED = "too late"
+
+
+class Context:
+    """What a handler is given: who did what, and ways to answer."""
+
+    auto_defer = AutoDefer.UPDATE
+
+    def __init__(self, app: App, event: Event, interaction: Interaction) -> None:
+        self.app, self.event = app, event
+        self.id, self.channel_id, self.guild_id = interaction.id, interaction.channel_id, interaction.guild_id
+        self.locale, self.answer, self.applied = interaction.locale, Answer.NONE, False
+        self._interaction, self._gate, self._made = interaction, asyncio.Lock(), 0
+        self._reply: hikari.Message | None = None
+
+    @functools.cached_property
+    def user(self) -> hikari.User:
+        """The person who used the command or component."""
+        interaction = self._interaction
+        return self.app.entities.deserialize_user((interaction.member or {}).get("user") or interaction.user or {})
+
+    @functools.cached_property
+    def interaction(self) -> hikari.PartialInteraction:
+        """The whole interaction as hikari has it, for what is not here."""
+        return self.app.entities.deserialize_interaction(read_json(self.event.body))
+
+    @property
+    def texts(self) -> Texts:
+        """What the bot says of its own accord, in the person's language where `app.texts` has it."""
+        return self.app.texts.get(self.locale) or self.app.texts[""]
+
+    @property
+    def token(self) -> str | None:
+        """The interaction's token while Discord takes it, else None."""
+        fresh = time.time() - hikari.Snowflake(self.id).created_at.timestamp() < TOKEN_LIFE_S
+        return self._interaction.token if fresh and self.answer is not Answer.EXPIRED else None
+
+    async def respond(self, what: str | View | Layout, *, ephemeral: bool = False) -> None:
+        """Answer with a new message: text, a view (saved first) or components. `ephemeral`: this person alone sees it.
+
+        May be called again for more messages. Raises LayoutError, and in a command ExpiredError when it is too late.
+        """
+        view, saved = await self._save(what) if isinstance(what, View) else (what, None)
+        body = self._body(view, saved)
+        flags = hikari.MessageFlag(body.pop("flags", 0) | (hikari.MessageFlag.EPHEMERAL if ephemeral else 0))
+        if await self.answer_first(hikari.ResponseType.MESSAGE_CREATE, Answer.REPLIED, **body, flags=flags):
+            message = self._reply
+        else:
+            message = await self._respond_later(body, flags)
+        if saved and message:
+            self.app.store.note_shown(saved.id, saved.version, Place(message.channel_id, message.id, ephemeral))
+
+    async def defer(self) -> None:
+        """Tell Discord that the answer takes longer than 3 s. Auto-defer does it after 2 s anyway."""
+        if self.auto_defer is not AutoDefer.OFF:
+            answer = Answer.UPDATED if self.auto_defer is AutoDefer.UPDATE else Answer.THINKING
+            await self.answer_first(self.auto_defer.value, answer)
+
+    def defer_if_unanswered(self) -> None:
+        """What the auto-defer timer does."""
+        if self.answer is Answer.NONE:
+            self.app.spawn(self.defer())
+
+    async def _save(self, view: View) -> tuple[View, Saved]:
+        self._made += 1
+        return await create_record(self.app.store, view, new_key(self.event.key, self._made), time.time())
+
+    def _body(self, what: str | View | Layout, saved: Saved | None) -> JSON:
+        if isinstance(what, str):
+            if not 0 < len(what) <= 2_000:
+                raise LayoutError(f"respond: the text has {len(what)} characters; Discord allows 1 to 2,000.")
+            return {"content": what}
+        flags = hikari.MessageFlag.IS_COMPONENTS_V2
+        if isinstance(what, View) and saved:
+            return {"components": lay_out(what, saved.id), "flags": flags}
+        return {"components": assemble(typing.cast("Layout", what), no_handler, "respond"), "flags": flags}
+
+    async def answer_first(self, kind: Any, answer: Answer, **body: Any) -> bool:
+        """Send the first answer and return True; False when there is one already or it is too late for one."""
+        async with self._gate:  # the auto-defer timer and the handler may both be at it
+            if self.answer is not Answer.NONE:
+                return False
+            try:
+                sent = await self.app.rest.create_interaction_response(self.id, self._interaction.token, kind, **body)
+            except hikari.NotFoundError:
+                self.answer = Answer.EXPIRED
+            except hikari.BadRequestError as error:
+                if error.code != ALREADY_ACKNOWLEDGED:
+                    raise
+                self.answer = Answer.TAKEN
+            else:
+                self.answer = answer
+                self._reply = (sent.resource.message or None) if sent.resource else None
+        return self.answer is answer
+
+    async def _respond_later(self, body: JSON, flags: hikari.MessageFlag) -> hikari.Message | None:
+        token, application = self.token, self._interaction.application_id
+        if token is None:
+            raise ExpiredError("the interaction can no longer be answered")
+        # An earlier run may have answered the command with this very text, or only promised it: an edit fits both.
+        taken = self.answer is Answer.TAKEN and isinstance(self, CommandContext)
+        try:
+            thinking, self.answer = self.answer is Answer.THINKING, Answer.REPLIED
+            if taken or (thinking and not flags & hikari.MessageFlag.EPHEMERAL):
+                return await self.app.rest.edit_interaction_response(application, token, **body)
+            if thinking:  # the promised message is public and would make this public too
+                await self.app.rest.delete_interaction_response(application, token)
+            return await self.app.rest.execute_webhook(application, token, **body, flags=flags)
+        except (hikari.NotFoundError, hikari.UnauthorizedError) as error:
+            self.answer = Answer.EXPIRED
+            raise ExpiredError("the interaction can no longer be answered") from error
+
+
+ALREADY_ACKNOWLEDGED = 40060  # Discord's code for a second first answer
+
+
+def no_handler(method: Handler, args: tuple[Any, ...]) -> str:
+    """Refuse a component that calls a handler outside a view."""
+    raise LayoutError("respond: a component that calls a handler must stand in a view's render().")
+
+
+class ComponentContext(Context):
+    """The context of a click. `values` is what was chosen in a select."""
+
+    def __init__(self, app: App, event: Event, interaction: Interaction) -> None:
+        super().__init__(app, event, interaction)
+        self.values = interaction.data.values
+        self.custom_id = interaction.data.custom_id
+        message, channel = interaction.message, interaction.channel_id
+        self.place = Place(channel, message.id, bool(message.flags & 64)) if message and channel else None
+        self._bound: tuple[View, Saved] | None = None
+        self.shown = False  # handed to the display, which answers it
+
+    @property
+    def bound(self) -> tuple[View, Saved]:
+        """The view this click is for, and its record as last loaded or saved."""
+        if self._bound is None:
+            raise RuntimeError("there is no view here: rerender() works in a view's own handlers, edit() everywhere.")
+        return self._bound
+
+    def bind(self, view: View, saved: Saved) -> None:
+        """Say which view and record the click is for."""
+        self._bound = view, saved
+
+    async def rerender(self) -> None:
+        """Save the view and show it. When this returns, the change survives a power cut; the message follows.
+
+        The click is now applied: it is never run again, and a crash leaves its handler where it stopped. Raises
+        StateConflictError, with `self` brought to the state that won, when the record was changed by somebody else;
+        StateUnreadableError when that state cannot be read; LayoutError, with nothing saved.
+        """
+        view, saved = self.bound
+        layout = lay_out(view, saved.id)
+        version, place = view.registration.version, self.place or saved.place
+        successor = saved._replace(data=encode_state(view), model=version, place=place)
+        try:
+            await self.app.store.commit([successor], None if self.applied else self.event.key)
+        except StateConflictError:
+            await self._adopt_winner()
+            raise
+        self.applied = self.shown = True
+        self._bound = view, successor._replace(version=saved.version + 1)
+        self.app.show(self._bound[1], layout, self)
+
+    async def _adopt_winner(self) -> None:
+        view, saved = self.bound
+        winner = await self.app.store.load(saved.id)
+        if winner:
+            state = decode_state(type(view), winner)
+            for name in view.__struct_fields__:
+                setattr(view, name, getattr(state, name))
+            self._bound = view, winner
+
+    async def edit(self, layout: Layout) -> None:
+        """Change the message the component sits on, without state. Raises LayoutError."""
+        components = assemble(layout, no_handler, "edit")
+        if await self.answer_first(hikari.ResponseType.MESSAGE_UPDATE, Answer.UPDATED, components=components):
+            return
+        if self.place is None or not await edit_message(self.app.rest, self.place, self, components):
+            log.info("%s: its message is gone or out of reach", self.event.key)
+
+    async def respond(self, what: str | View | Layout, *, ephemeral: bool = False) -> None:
+        """Answer with a new message, as in Context; after a rerender it follows that.
+
+        When it is too late for Discord to take it, this is logged and the handler goes on: its click still counts.
+        """
+        if self.shown and self.answer is Answer.NONE:
+            await asyncio.sleep(0)  # the display goes first: its one answer then both answers and updates
+            await self.answer_first(hikari.ResponseType.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED)
+        try:
+            await super().respond(what, ephemeral=ephemeral)
+        except ExpiredError as error:
+            log.info("%s: %s", self.event.key, error)
+
+    @property
+    def webhook(self) -> tuple[int, str] | None:
+        """Application and token to change the message with, once this click was answered by changing it."""
+        token = self.token
+        return (self._interaction.application_id, token) if token and self.answer is Answer.UPDATED else None
+
+
+async def edit_message(
+    rest: hikari.api.RESTClient, place: Place, ctx: ComponentContext | None, components: Sequence[Builder]
+) -> bool:
+    """Change a message and return True; False when it is gone or out of reach.
+
+    Through the click's token where there is one, for that is outside the bot's rate limits and reaches ephemeral
+    messages; else through the channel.
+    """
+    if ctx and ctx.webhook:
+        with contextlib.suppress(hikari.NotFoundError, hikari.UnauthorizedError):
+            await rest.edit_interaction_response(*ctx.webhook, components=components)
+            return True
+    if place.ephemeral:
+        return False
+    try:
+        await rest.edit_message(place.channel, place.message, components=components)
+    except (hikari.NotFoundError, hikari.ForbiddenError):
+        return False
+    return True
+
+
+class CommandContext(Context):
+    """The context of a slash command."""
+
+    auto_defer = AutoDefer.MESSAGE
+
+
+class CommandOption(NamedTuple):
+    """An option of a command, read from a parameter."""
+
+    name: str
+    type: type
+    description: str
+    required: bool
+
+
+class Command(NamedTuple):
+    """A slash command and the coroutine that runs it."""
+
+    name: str
+    description: str
+    function: Handler
+    options: tuple[CommandOption, ...]
+    auto_defer: AutoDefer
+
+
+OPTION_TYPES: Mapping[Any, hikari.OptionType] = MappingProxyType(
+    {
+        str: hikari.OptionType.STRING,
+        int: hikari.OptionType.INTEGER,
+    }
+)
+COMMAND_NAME = re.compile(r"[-_\w]{1,32}")
+
+
+def command(name: str, description: str, *, auto_defer: AutoDefer = AutoDefer.MESSAGE) -> Callable[[F], F]:
+    """Mark a coroutine as a slash command; `app.add` registers it.
+
+        @command("roll", "Roll a die.")
+        async def roll(ctx: CommandContext, sides: Annotated[int, "How many sides"] = 6) -> None:
+            await ctx.respond(f"{random.randint(1, sides)}")
+
+    Parameters after ctx are its options: str or int, described by Annotated, optional when they have a default.
+    """
+
+    def mark(function: F) -> F:
+        function.__dict__["command"] = (name, description, auto_defer)
+        return function
+
+    return mark
+
+
+def is_command(thing: object) -> bool:
+    """Return whether @command marked it."""
+    return "command" in getattr(thing, "__dict__", {})
+
+
+def read_command(function: Handler) -> Command:
+    """Return the command of a marked function. Raises OperatorError, naming function and parameter."""
+    name, description, auto_defer = function.__dict__["command"]
+    place = f"/{name} ({getattr(function, '__name__', '?')})"
+    if not COMMAND_NAME.fullmatch(name) or name != name.lower():
+        raise OperatorError(f"{place}: {name!r} is no command name. Use 1 to 32 lower-case letters, digits, - and _.")
+    if not 1 <= len(description) <= 100:
+        raise OperatorError(f"{place}: its description has {len(description)} characters; Discord allows 1 to 100.")
+    if not inspect.iscoroutinefunction(function):
+        raise OperatorError(f"{place} is no coroutine. Write: async def")
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    try:
+        hints = typing.get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise OperatorError(f"{place}: {error}. Import the type where bot.py can see it.") from error
+    options = [read_option(place, each, hints.get(each.name)) for each in parameters]
+    if len(options) > 25:
+        raise OperatorError(f"{place}: {len(options)} options; Discord allows 25.")
+    options.sort(key=lambda option: not option.required)  # Discord wants the required ones first
+    return Command(name, description, function, tuple(options), auto_defer)
+
+
+def read_option(place: str, parameter: inspect.Parameter, hint: Any) -> CommandOption:
+    """Return the option that a parameter stands for. Raises OperatorError when it cannot be one."""
+    kind, *notes = typing.get_args(hint) if typing.get_origin(hint) is typing.Annotated else [hint]
+    description = next((note for note in notes if isinstance(note, str)), parameter.name.replace("_", " "))
+    if kind not in OPTION_TYPES:
+        raise OperatorError(f"{place}: the parameter {parameter.name} must be str or int to be an option.")
+    if not COMMAND_NAME.fullmatch(parameter.name) or parameter.name != parameter.name.lower():
+        raise OperatorError(f"{place}: {parameter.name} is no option name. Use up to 32 lower-case letters, digits, _.")
+    if not 1 <= len(description) <= 100:
+        raise OperatorError(f"{place}: the description of {parameter.name} must have 1 to 100 characters.")
+    return CommandOption(parameter.name, kind, description, parameter.default is inspect.Parameter.empty)
+
+
+def option_values(command: Command, given: Sequence[JSON]) -> dict[str, Any]:
+    """Return what the person gave, by parameter. Raises msgspec.ValidationError when it does not fit."""
+    types = {option.name: option.type for option in command.options}
+    known = [each for each in given if each.get("name") in types]
+    return {each["name"]: msgspec.convert(each.get("value"), types[each["name"]]) for each in known}
+
+
+async def register_commands(
+    rest: hikari.api.RESTClient, application: hikari.Snowflake, commands: Sequence[Command], guild: int | None
+) -> bool:
+    """Make Discord's list of commands equal to ours; return whether anything had to be sent."""
+    where: Any = hikari.UNDEFINED if guild is None else guild
+    there = await rest.fetch_application_commands(application, where)
+    slash = [each for each in there if isinstance(each, hikari.SlashCommand)]
+    theirs = {
+        (each.name, each.description, tuple((o.name, o.type, o.description, o.is_required) for o in each.options or ()))
+        for each in slash
+    }
+    ours = {
+        (
+            each.name,
+            each.description,
+            tuple(
+                (option.name, OPTION_TYPES[option.type], option.description, option.required) for option in each.options
+            ),
+        )
+        for each in commands
+    }
+    if theirs == ours and len(there) == len(slash):
+        return False
+    await rest.set_application_commands(application, [command_builder(rest, each) for each in commands], where)
+    return True
+
+
+def command_builder(rest: hikari.api.RESTClient, command: Command) -> hikari.api.SlashCommandBuilder:
+    """Return what hikari sends to register the command."""
+    builder = rest.slash_command_builder(command.name, command.description)
+    for name, kind, description, required in command.options:
+        option = hikari.CommandOption(type=OPTION_TYPES[kind], name=name, description=description, is_required=required)
+        builder.add_option(option)
+    return builder
+
+
+# ---- 7. Dispatch -----------------------------------------------------------------------------------------------------
+# accept ─► read ─► lane of the record ─► load ─► handler ─► one commit (state + applied) ─► lane free ─► show
+# Events on one record run one at a time in the order accepted. The lane is free again when the disk has the state, not
+# when Discord has answered: showing is a job of its own, one edit at a time and always of the newest version.
+
+
+class Display:
+    """Brings one message to its record's newest version: one edit at a time, and never an older one after a newer.
+
+    Of the clicks that wait when an edit ends, one carries the newest version in its own answer, which is outside the
+    bot's rate limits; the others are told that their update follows. So a hundred people on one poll cost a few edits.
+    """
+
+    def __init__(self, app: App, saved: Saved) -> None:
+        self._app, self._id, self._place, self._shown = app, saved.id, saved.place, saved.shown
+        self._version, self._layout = 0, list[Builder]()
+        self._waiting: list[ComponentContext] = []
+        self._via: ComponentContext | None = None
+        self._kick = asyncio.Event()
+
+    def show(self, saved: Saved, layout: list[Builder], click: ComponentContext | None) -> None:
+        """Show this version, unless a newer one is on its way, and answer the click."""
+        if saved.version > self._version:
+            self._version, self._layout, self._place = saved.version, layout, saved.place or self._place
+        if click:
+            self._waiting.append(click)
+        self._kick.set()
+
+    async def run(self) -> None:
+        """Edit until the message shows the newest version and no click waits."""
+        pauses = iter((*SHOW_RETRY_S, *[SHOW_RETRY_S[-1]] * 60))
+        while self._waiting or self._shown < self._version:
+            clicks, self._waiting = self._waiting, []
+            self._kick.clear()
+            version = self._version
+            carrier = next((click for click in clicks if click.answer is Answer.NONE), None)
+            for click in clicks:
+                if click is not carrier:
+                    self._app.spawn(click.answer_first(hikari.ResponseType.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED))
+            try:
+                shown = await self._edit(carrier, clicks)
+            except (hikari.HikariError, OSError, TimeoutError) as error:
+                log.warning("%s %s cannot be shown yet: %s", *self._id, error)
+                self._waiting[:0] = [click for click in clicks if click.answer is Answer.NONE]
+                await self._pause(next(pauses, None))
+                continue
+            if not shown:
+                log.info("%s %s: its message is gone or out of reach; the state is kept", *self._id)
+            self._shown = max(self._shown, version)
+            self._app.store.note_shown(self._id, version, None)
+
+    async def _edit(self, carrier: ComponentContext | None, clicks: list[ComponentContext]) -> bool:
+        layout = self._layout
+        try:
+            if carrier and await carrier.answer_first(
+                hikari.ResponseType.MESSAGE_UPDATE, Answer.UPDATED, components=layout
+            ):
+                self._via = carrier
+                return True
+            self._via = next((click for click in reversed(clicks) if click.webhook), self._via)
+            return self._place is None or await edit_message(self._app.rest, self._place, self._via, layout)
+        except hikari.BadRequestError as error:
+            log.error("%s %s: Discord refuses its message: %s", *self._id, error)
+            return False
+
+    async def _pause(self, seconds: float | None) -> None:
+        if seconds is None:  # an hour of failures; the next click, or the next start, tries again
+            self._shown, self._waiting = self._version, []
+            return
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._kick.wait(), seconds)  # a click that comes in may get through at once
+
+
+class Lane:
+    """The queue in front of one record. `saved` hands the record on, so that a busy one is not read for every click."""
+
+    def __init__(self) -> None:
+        self.lock, self.users = asyncio.Lock(), 0
+        self.saved: Saved | None = None
+
+
+class Dispatch:
+    """Runs accepted events, each to its end: done, failed, or still in the inbox for the next start."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._lanes: dict[RecordId, Lane] = {}
+        self._slots = asyncio.Semaphore(app.config.max_handlers)
+        self._recovered = asyncio.Event()
+
+    async def recover(self) -> None:
+        """Run what an earlier process left, before anything new.
+
+        Events that were running when the process died run alone, those with the fewest runs first: if one of them is
+        what kills the process, it alone gets to `max_handler_runs` and on the failed list.
+        """
+        pending = await self._app.store.pending()
+        if pending:
+            log.info("%d accepted events were left by an earlier run", len(pending))
+        for event in sorted((each for each in pending if each.runs), key=lambda each: each.runs):
+            if event.runs >= self._app.config.max_handler_runs:
+                await self._fail(None, event, RuntimeError(f"the process ended {event.runs} times while this ran"))
+                continue
+            await self._app.store.begin(event.key)
+            await self.run(event, asyncio.get_running_loop().time(), alone=True)
+        for event in pending:
+            if not event.runs:
+                await self._app.store.begin(event.key)
+                self.submit(event)
+        self._recovered.set()
+        for saved in await self._app.store.behind():
+            self._repair(saved)
+
+    def _repair(self, saved: Saved) -> None:
+        cls = self._app.views.classes.get(saved.id.name)
+        try:
+            if cls:
+                self._app.show(saved, lay_out(decode_state(cls, saved), saved.id), None)
+        except Exception as error:
+            log.error("%s %s cannot be shown: %s", *saved.id, error)
+
+    def submit(self, event: Event) -> None:
+        """Run the event as soon as its turn comes."""
+        self._app.spawn(self.run(event, asyncio.get_running_loop().time()))
+
+    async def run(self, event: Event, received: float, *, alone: bool = False) -> None:
+        """Run one accepted event. `received` is the loop's time when it came in: its first answer is due 2 s later."""
+        ctx: Context | None = None
+        try:
+            ctx, run = self._read(event)
+            asyncio.get_running_loop().call_at(received + AUTO_DEFER_AFTER_S, ctx.defer_if_unanswered)
+            if not alone:
+                await self._recovered.wait()
+            await run
+            if not ctx.applied:
+                await self._app.store.commit([], event.key)
+            if isinstance(ctx, ComponentContext) and ctx.answer is Answer.NONE and not ctx.shown:
+                await ctx.answer_first(hikari.ResponseType.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED)
+        except StoreError as error:
+            self._app.stop(error)
+        except Exception as error:
+            await self._fail(ctx, event, error)
+
+    def _read(self, event: Event) -> tuple[Context, Coroutine[Any, Any, None]]:
+        interaction = msgspec.json.decode(event.body, type=Interaction, strict=False)
+        if interaction.type == hikari.InteractionType.MESSAGE_COMPONENT:
+            click = ComponentContext(self._app, event, interaction)
+            found = decode_id(click.custom_id)
+            if found and (route := self._app.views.route(found[0].name, found[1])):
+                click.auto_defer = route.auto_defer
+                return click, self._click(click, route, found[0], found[2])
+            log.warning("%s: no handler for %r. Is its view listed in your_bot?", event.key, click.custom_id)
+            return click, click.respond(click.texts.expired, ephemeral=True)
+        if interaction.type == hikari.InteractionType.APPLICATION_COMMAND:
+            ctx = CommandContext(self._app, event, interaction)
+            if command := self._app.commands.get(interaction.data.name):
+                ctx.auto_defer = command.auto_defer
+                return ctx, self._command(ctx, command, interaction.data.options)
+            log.warning("%s: no command /%s. Is it listed in your_bot?", event.key, interaction.data.name)
+            return ctx, ctx.respond(ctx.texts.expired, ephemeral=True)
+        raise ValueError(f"an interaction of type {interaction.type} is not for this bot")
+
+    async def _command(self, ctx: CommandContext, command: Command, given: Sequence[JSON]) -> None:
+        async with self._slots:
+            await command.function(ctx, **option_values(command, given))
+        if ctx.answer in (Answer.NONE, Answer.THINKING):
+            log.warning("/%s ended without an answer. Call ctx.respond(…) in it.", command.name)
+            await ctx.respond(ctx.texts.done, ephemeral=True)
+
+    async def _click(self, click: ComponentContext, route: Route, id: RecordId, raw_arguments: str) -> None:
+        arguments = route.arguments.decode(raw_arguments)  # a forged custom id ends here
+        async with self._lane(id) as lane, self._slots:
+            for last in (*[False] * (HANDLER_TRIES - 1), True):
+                try:
+                    saved = await self._load(lane, id)
+                    if saved is None:
+                        await route.view.on_state_missing(click)
+                        return
+                    await self._handle(click, route, saved, arguments)
+                    lane.saved = click.bound[1]
+                    return
+                except StateConflictError:
+                    lane.saved = None
+                    if last or click.applied or click.answer is not Answer.NONE:
+                        raise
+
+    async def _load(self, lane: Lane, id: RecordId) -> Saved | None:
+        if lane.saved and not (lane.saved.expires_at and lane.saved.expires_at <= time.time()):
+            return lane.saved
+        return await self._app.store.load(id)
+
+    async def _handle(self, click: ComponentContext, route: Route, saved: Saved, arguments: tuple[Any, ...]) -> None:
+        view = decode_state(route.view, saved)
+        click.bind(view, saved)
+        if not await view.check(click):
+            await click.respond(click.texts.not_for_you, ephemeral=True)
+            return
+        await route.function(view, click, *arguments)
+        if changed := unsaved_fields(view, click.bound[1]):
+            log.warning("%s changed %s and did not save it. End it with: await ctx.rerender()", route.place, changed)
+
+    async def _fail(self, ctx: Context | None, event: Event, error: Exception) -> None:
+        log.error("%s failed and is on the failed list: %s", event.key, error, exc_info=error)
+        try:
+            await self._app.store.fail(event, Failure.of(error), applied=bool(ctx and ctx.applied))
+            if ctx and not (ctx.answer is Answer.EXPIRED or isinstance(error, ExpiredError)):
+                await ctx.respond(ctx.texts.failed, ephemeral=True)
+        except StoreError as store_error:
+            self._app.stop(store_error)
+        except Exception as answer_error:
+            log.info("%s: the person could not be told: %s", event.key, answer_error)
+
+    @contextlib.asynccontextmanager
+    async def _lane(self, id: RecordId) -> AsyncGenerator[Lane]:
+        lane = self._lanes.setdefault(id, Lane())
+        lane.users += 1
+        try:
+            async with lane.lock:  # asyncio's lock lets its waiters in in the order they came
+                yield lane
+        finally:
+            lane.users -= 1
+            if not lane.users:
+                del self._lanes[id]
+
+
+# ---- 8. Gateway ------------------------------------------------------------------------------------------------------
+# hikari speaks to Discord's gateway; this section makes its session outlive the process. Every payload passes through a
+# tap on the shard's transport: interactions are handed to the store together with their sequence number, heartbeats
+# wait until what they confirm is on disk, and closing never ends the session. hikari's private names used here are
+# listed in tests/test_gateway.py, so that an upgrade which moves one fails there.
+
+# Close codes after which Discord says "reconnect" although hikari gives up, and those that need a new session.
+RECONNECT, NEW_SESSION = frozenset({4001, 4003, 4005}), frozenset({4007, 4009})
+Accept: TypeAlias = Callable[["Event | None", "Cursor | None"], None]
+REFUSED: Mapping[int, str] = MappingProxyType(
+    {
+        4004: "Discord refuses the token. Copy it again from your application's page (Bot, Reset Token) to config.env.",
+        4013: "Discord does not know one of the intents asked for. Look at app.intents in your_bot.",
+        4014: "Discord refuses an intent of app.intents. Switch it on at your application's page (Bot, Intents).",
+    }
+)
+
+
+class Tap:
+    """Stands between a shard and its transport."""
+
+    def __init__(self, shard: Shard, transport: Any) -> None:
+        self._shard, self._transport = shard, transport
+
+    async def receive_json(self) -> JSON:
+        """Return the next payload, its event handed to the store first. What is not JSON is logged and skipped."""
+        while True:
+            try:
+                payload = await self._transport.receive_json()
+            except hikari.GatewayServerClosedConnectionError as error:
+                if error.code in NEW_SESSION:
+                    await self._shard.forget(f"Discord closed it with {error.code}")
+                if error.code in RECONNECT | NEW_SESSION:
+                    raise hikari.GatewayServerClosedConnectionError(error.reason, error.code, True) from None
+                raise
+            except ValueError as error:
+                log.warning("the gateway sent what is not JSON: %s", error)
+                continue
+            if payload["op"] == 0:
+                self._shard.receive(payload)
+            elif payload["op"] == 9 and not payload["d"]:
+                await self._shard.forget("Discord says that it is gone")
+            return payload
+
+    async def send_json(self, data: JSON) -> None:
+        """Send a payload. A heartbeat confirms a sequence number, so that must be on disk before."""
+        if data["op"] == 1:
+            await self._shard.gateway.store.flush()
+        await self._transport.send_json(data)
+
+    async def send_close(self, *, code: int, message: bytes) -> None:
+        """Close the connection and keep the session."""
+        await self._transport.send_close(code=CLOSE_KEEPING_SESSION if code in (1000, 1001) else code, message=message)
+
+
+class Shard(hikari.impl.GatewayShardImpl):
+    """hikari's shard, begun where the stored session ended."""
+
+    __slots__ = ("_tap", "cursor", "gateway")
+
+    def __init__(self, gateway: Gateway, cursor: Cursor | None, **kwargs: Any) -> None:
+        self._tap: Tap | None = None
+        self.gateway, self.cursor = gateway, cursor
+        super().__init__(**kwargs)
+        if cursor:
+            self._session_id, self._seq, self._resume_gateway_url = cursor.session, cursor.seq, cursor.resume_url
+            self._user_id = hikari.Snowflake(read_json(cursor.me)["id"])  # no READY follows a RESUME
+
+    @property
+    def _ws(self) -> Any:
+        return self._tap
+
+    @_ws.setter
+    def _ws(self, transport: Any) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        self._tap = None if transport is None else Tap(self, transport)
+
+    async def _connect(self) -> Any:
+        try:
+            return await super()._connect()
+        except hikari.GatewayConnectionError:
+            self._resume_gateway_url = None  # that host may be gone for good; the general one resumes sessions too
+            raise
+
+    def receive(self, payload: JSON) -> None:
+        """Hand a dispatch to the store: an interaction with its cursor, anything else as a cursor that moves on."""
+        name, seq, data = payload["t"], payload["s"], payload["d"]
+        if name == "READY":
+            me = write_json(data["user"])
+            self.cursor = Cursor(
+                self.id, self.gateway.fingerprint, data["session_id"], seq, data["resume_gateway_url"], me
+            )
+            self.gateway.accept(None, self.cursor)
+        elif self.cursor:
+            self.cursor = self.cursor._replace(seq=seq)
+            if name == "INTERACTION_CREATE" and not is_autocomplete(data):
+                key = event_key(data, f"{self.cursor.session}:{seq}")
+                self.gateway.accept(Event(key, write_json(data)), self.cursor)
+            else:
+                self.gateway.store.move_cursor(self.cursor)
+
+    async def forget(self, why: str) -> None:
+        """Start over with a new session; what was sent since the last event is recorded as a gap."""
+        if self.cursor:
+            log.warning("the gateway session cannot be resumed (%s): events since its end may be missing", why)
+            self.cursor = self._seq = self._session_id = self._resume_gateway_url = None
+            await self.gateway.store.forget(self.id, why)
+
+
+def is_autocomplete(data: Any) -> bool:
+    """Return whether the interaction is a question that nobody waits for after a restart."""
+    return isinstance(data, dict) and typing.cast("JSON", data).get("type") == hikari.InteractionType.AUTOCOMPLETE
+
+
+def event_key(data: Any, otherwise: str) -> EventKey:
+    """Return an interaction's key: the same through gateway and HTTP, and for every copy."""
+    id: Any = typing.cast("JSON", data).get("id") if isinstance(data, dict) else None
+    return EventKey(f"interaction:{id if isinstance(id, str) and id.isdecimal() else otherwise}")
+
+
+class Gateway(hikari.GatewayBot):
+    """hikari's bot with one shard that resumes the stored session, and only itself in its cache."""
+
+    def __init__(self, config: Config, store: Store, intents: hikari.Intents, accept: Accept) -> None:
+        super().__init__(
+            config.token,
+            banner=None,
+            logs=None,
+            suppress_optimization_warning=True,
+            intents=intents,
+            rest_url=config.api,
+            loads=read_json,
+            cache_settings=hikari.impl.CacheSettings(components=hikari.api.CacheComponents.ME),
+            auto_chunk_members=False,
+        )
+        self.store, self.accept = store, accept
+        # RESUME continues the old session with the old intents and shard count: with others it must not be tried.
+        identity = [config.token, int(intents), 1]
+        self.fingerprint = hashlib.sha256(write_json(identity)).hexdigest()
+
+    async def live(self) -> None:
+        """Connect and stay so until the shard is closed. Raises OperatorError when Discord refuses the bot."""
+        try:
+            cursor = await self.store.cursor(0, self.fingerprint)
+            await self.start(
+                check_for_updates=False, shard_count=1, shard_ids=[0], ignore_session_start_limit=cursor is not None
+            )
+            await self.join()
+        except hikari.GatewayServerClosedConnectionError as error:
+            if sentence := REFUSED.get(int(error.code or 0)):
+                raise OperatorError(sentence) from error
+            raise
+        except hikari.UnauthorizedError as error:
+            raise OperatorError(REFUSED[4004]) from error
+
+    async def _start_one_shard(
+        self, *, activity: Any, afk: bool, idle_since: Any, status: Any, shard_id: int, **kwargs: Any
+    ) -> None:
+        cursor = await self.store.cursor(shard_id, self.fingerprint)
+        if cursor:
+            self._cache.update_me(self.entity_factory.deserialize_my_user(read_json(cursor.me)))
+        shard = Shard(
+            self, cursor, http_settings=self.http_settings, proxy_settings=self.proxy_settings,
+            event_manager=self._event_manager, event_factory=self._event_factory, intents=self.intents,
+            dumps=self._dumps, loads=self._loads, initial_activity=activity, initial_is_afk=afk,
+            initial_idle_since=idle_since, initial_status=status, shard_id=shard_id, token=self._token, **kwargs,
+        )  # fmt: skip
+        self._shards[shard_id] = shard  # replayed events come before start() returns
+        await shard.start()
+
+    async def stop_receiving(self) -> None:
+        """Close the connection and keep the session: what comes from now on is replayed at the next start."""
+        for shard in list(self.shards.values()):
+            if shard.is_alive:
+                await shard.close()
+
+
+# ---- 10. Running -----------------------------------------------------------------------------------------------------
+# `App` is the running object: what your_bot adds to, what handlers find as ctx.app, and what starts and stops the parts
+# in order. It stops on SIGINT, SIGTERM and SIGHUP: no more events are taken, handlers get DRAIN_S to end, and what
+# could not end stays in the inbox for the next start.
+
+
+class App:
+    """A bot: its views and commands, its store, and Discord.
+
+    `texts` is what it says of its own accord, `intents` which other gateway events it wants; both may be set in
+    your_bot. `rest` is hikari's REST client and `entities` its entity factory.
+    """
+
+    def __init__(self, config: Config, store: Store | None = None) -> None:
+        self.config = config
+        self.texts: dict[str, Texts] = {"": Texts()}
+        self.intents = hikari.Intents.NONE
+        self.views, self.commands = Views(), dict[str, Command]()
+        self._given_store = store
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._displays: dict[RecordId, Display] = {}
+        self._ending: BaseException | None = None
+
+    def add(self, *things: Any) -> None:
+        """Register views (marked by @register) and commands (marked by @command). Raises OperatorError."""
+        for thing in things:
+            if inspect.isclass(thing) and issubclass(thing, View):
+                self.views.add(thing)
+            elif is_command(thing):
+                command = read_command(typing.cast("Handler", thing))
+                if command.name in self.commands:
+                    raise OperatorError(f"/{command.name} is there twice. Rename one of the two commands.")
+                self.commands[command.name] = command
+            else:
+                raise OperatorError(f"{thing!r} is neither a view nor a command. Mark it with @register or @command.")
+
+    async def build(self, view: View) -> list[Builder]:
+        """Save a new view and return the components to send it with: `rest.create_message(channel, components=…)`."""
+        view, saved = await create_record(self.store, view, new_key(), time.time())
+        return lay_out(view, saved.id)
+
+    # What the other sections use.
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Run the coroutine beside the caller. The drain waits for it; an error ends in the log."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()):
+            log.warning("%s", error, exc_info=None if isinstance(error, hikari.HikariError) else error)
+
+    def show(self, saved: Saved, layout: list[Builder], click: ComponentContext | None) -> None:
+        """Bring the record's message to this version and answer the click."""
+        if saved.id not in self._displays:
+            self._displays[saved.id] = Display(self, saved)
+            self.spawn(self._run_display(saved.id))
+        self._displays[saved.id].show(saved, layout, click)
+
+    async def _run_display(self, id: RecordId) -> None:
+        try:
+            await self._displays[id].run()
+        finally:
+            del self._displays[id]
+
+    def accept(self, event: Event | None, cursor: Cursor | None) -> None:
+        """Put an event into the inbox and, when it is on disk, on its way."""
+        received = asyncio.get_running_loop().time()
+        accepted = self.store.accept(event, cursor)
+        accepted.add_done_callback(functools.partial(self._accepted, event, received))
+
+    def _accepted(self, event: Event | None, received: float, accepted: asyncio.Future[int]) -> None:
+        if accepted.cancelled():
+            return
+        if error := accepted.exception():
+            self.stop(error)
+        elif event and accepted.result():
+            self.spawn(self.dispatch.run(event, received))
+
+    def stop(self, error: BaseException | None = None) -> None:
+        """End `run`, which then raises the error."""
+        self._ending = self._ending or error
+        self._stopping.set()
+
+    # Start and end.
+
+    async def run(self) -> None:
+        """Run the bot until it is told to stop. Raises OperatorError, StoreError, or what took a part down."""
+        self._stopping = asyncio.Event()
+        self.store = self._given_store or open_store(self.config)
+        await self.store.open()
+        try:
+            self.dispatch = Dispatch(self)
+            self.gateway = Gateway(self.config, self.store, self.intents, self.accept)
+            self.rest, self.entities = self.gateway.rest, self.gateway.entity_factory
+            self.gateway.subscribe(hikari.StartingEvent, self._on_rest_ready)
+            self.gateway.subscribe(hikari.StartedEvent, self._on_started)
+            await self._live()
+        finally:
+            await self.store.close()
+        if self._ending:
+            raise self._ending
+
+    async def _live(self) -> None:
+        with stop_signals(self.stop, self._tasks):
+            async with asyncio.TaskGroup() as parts:
+                house = parts.create_task(self._keep_house())
+                gateway = parts.create_task(self._live_on_gateway())
+                await self._stopping.wait()
+                await self._drain()
+                house.cancel()
+                gateway.cancel()
+
+    async def _live_on_gateway(self) -> None:
+        try:
+            await self.gateway.live()
+        except Exception as error:
+            self.stop(error)
+        if not self._stopping.is_set():
+            self.stop(RuntimeError("the gateway connection ended by itself"))
+
+    async def _on_rest_ready(self, _: hikari.StartingEvent) -> None:
+        self.spawn(self.dispatch.recover())  # REST is up and the gateway is not: old events go first
+
+    async def _on_started(self, _: hikari.StartedEvent) -> None:
+        log.info("%s is running as process %d. Stop it with Ctrl-C.", self.gateway.get_me(), os.getpid())
+        self.spawn(self._register_commands())
+
+    async def _register_commands(self) -> None:
+        application = await self.rest.fetch_application()
+        if await register_commands(self.rest, application.id, list(self.commands.values()), self.config.dev_guild):
+            log.info("%d commands were registered", len(self.commands))
+
+    async def _keep_house(self) -> None:
+        while True:
+            while await self.store.purge():  # in small steps, so that no click waits behind a long one
+                pass
+            await asyncio.sleep(10 * MINUTE)
+
+    async def _drain(self) -> None:
+        await self.gateway.stop_receiving()
+        tasks = {task for task in self._tasks if task is not asyncio.current_task()}
+        if tasks:
+            log.info("stopping; %d handlers and answers have %d s to end", len(tasks), self.config.drain_s)
+            _, late = await asyncio.wait(tasks, timeout=self.config.drain_s)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+        if self._ending is None:
+            await self.store.release()
+        if self.gateway.is_alive:
+            await self.gateway.close()
+
+
+@contextlib.contextmanager
+def stop_signals(stop: Callable[[], None], tasks: set[asyncio.Task[Any]]) -> Generator[None]:
+    """Call `stop` on the first SIGINT, SIGTERM or SIGHUP; a second one cancels the tasks that are waited for."""
+    loop, asked = asyncio.get_running_loop(), False
+
+    def on_signal() -> None:
+        nonlocal asked
+        for task in tasks if asked else ():
+            task.cancel()
+        asked = True
+        stop()
+
+    numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        try:
+            loop.add_signal_handler(number, on_signal)
+        except NotImplementedError:  # Windows
+            signal.signal(number, lambda _number, _frame: loop.call_soon_threadsafe(on_signal) and None)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            with contextlib.suppress(NotImplementedError):
+                loop.remove_signal_handler(number)
+            signal.signal(number, before[number])
+
+
+def open_store(config: Config) -> Store:
+    """Return the store that STORE names, not yet open."""
+    bot = bot_id_of(config.token)
+    if config.store.endswith(":memory:"):
+        return MemoryStore(bot, max_failed=config.max_failed)
+    return SQLiteStore(config.store.removeprefix("sqlite:"), bot, max_failed=config.max_failed)
+
+
+# ---- 11. Your bot ----------------------------------------------------------------------------------------------------
+# Three examples in rising order: a command that answers, a view with a number, a view that many people click. Delete
+# them, write your own here, and list what you wrote in `your_bot`.
+
+
+@command("ping", "See whether the bot is there.")
+async def ping(ctx: CommandContext) -> None:
+    await ctx.respond("Pong!")
+
+
+@register(name="counter", version=1, state=InStore(ttl=WEEK))
+class Counter(View):
+    count: int = 0
+
+    def render(self) -> Layout:
+        return Row(Button(self.add, 1, label=f"{self.count}"), Button(self.add, 10, label="+10", style="secondary"))
+
+    @handler
+    async def add(self, ctx: ComponentContext, how_many: int) -> None:
+        self.count += how_many
+        await ctx.rerender()
+
+
+@command("counter", "Post a button that counts.")
+async def counter(ctx: CommandContext) -> None:
+    await ctx.respond(Counter())
+
+
+@register(name="poll", version=1, state=InStore(ttl=WEEK))
+class Poll(View):
+    question: str
+    yes: int = 0
+    no: int = 0
+    voters: list[int] = field(default_factory=list[int])
+
+    def render(self) -> Layout:
+        return Container(
+            TextDisplay(f"## {self.question}"),
+            Row(
+                Button(self.vote, True, label=f"Yes: {self.yes}", style="success"),
+                Button(self.vote, False, label=f"No: {self.no}", style="danger"),
+            ),
+        )
+
+    @handler
+    async def vote(self, ctx: ComponentContext, agree: bool) -> None:
+        if ctx.user.id in self.voters:
+            await ctx.respond("You already voted.", ephemeral=True)
+            return
+        self.voters.append(ctx.user.id)
+        if agree:
+            self.yes += 1
+        else:
+            self.no += 1
+        await ctx.rerender()
+
+
+@command("poll", "Ask everybody a question.")
+async def poll(ctx: CommandContext, question: Annotated[str, "What to vote on"]) -> None:
+    await ctx.respond(Poll(question))
+
+
+def your_bot(app: App) -> None:
+    """List what belongs to your bot."""
+    app.add(ping, counter, Counter, poll, Poll)
+
+
+# ---- 12. Command line ------------------------------------------------------------------------------------------------
+# `main` is the whole program: read the settings, build the bot, run it, and end with a sentence where there is one to
+# say. A bot in a file of its own ends with `bot.main(my_bot)`.
+
+BotFunction: TypeAlias = Callable[[App], None]
+
+
+def main(bot: BotFunction, arguments: Sequence[str] | None = None) -> None:
+    """Run the command line for a bot. Ends the process: 0 done, 1 something failed, 2 there is something to mend."""
+    options = parse_arguments(arguments)
+    try:
+        options.run(bot, options)
+    except OperatorError as error:
+        sys.exit(complain(error))
+    except StoreError as error:
+        print(f"{error}\nWhat was accepted is on disk; start the bot again when the cause is mended.", file=sys.stderr)
+        sys.exit(1)
+
+
+def complain(error: OperatorError) -> int:
+    """Print what is to be mended and return the exit code that says so."""
+    print(redact(str(error)), file=sys.stderr)
+    return 2
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Return the chosen command as `run` and its options."""
+    parser = argparse.ArgumentParser(description="A Discord bot that never loses a click.")
+    parser.add_argument("--config", type=Path, default=Path("config.env"), help="file with the settings (config.env)")
+    parser.set_defaults(run=run_bot)
+    commands = parser.add_subparsers(title="commands", metavar="")
+    for name, function, text in (
+        ("run", run_bot, "run the bot; this is what happens without a command"),
+        ("check", check_bot, "look for mistakes without connecting to anything"),
+        ("playground", run_playground, "run the bot in a local Discord in your browser, with no account"),
+    ):
+        commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".").set_defaults(run=function)
+    playground = commands.choices["playground"]
+    playground.add_argument("script", nargs="?", default=sys.argv[0], help="the bot to run (this one)")
+    playground.add_argument("--port", type=int, default=8765, help="where the page is served, on 127.0.0.1 (8765)")
+    return parser.parse_args(arguments)
+
+
+def run_bot(bot: BotFunction, options: argparse.Namespace) -> None:
+    """Run until stopped."""
+    config = Config.load(options.config, os.environ)
+    start_logging(config.log_level)
+    app = App(config)
+    bot(app)
+    asyncio.run(app.run())
+
+
+def check_bot(bot: BotFunction, options: argparse.Namespace) -> None:
+    """Read the settings, register everything, render every view once, and say what was found."""
+    config = Config.load(options.config, os.environ, needs_token=False)
+    app = App(config)
+    bot(app)
+    mistakes: list[str] = []
+    for name, cls in app.views.classes.items():
+        try:
+            lay_out(cls.example(), RecordId(name, new_key()))
+        except LayoutError as error:
+            mistakes.append(str(error))
+        except Exception as error:  # the user's own code
+            mistakes.append(f"view {name} cannot be rendered: {error!r}. See View.example for values that fit it.")
+    if mistakes:
+        raise OperatorError("\n".join(mistakes))
+    print(f"{len(app.commands)} commands and {len(app.views.classes)} views: no mistakes found.")
+    if not config.token:
+        print("There is no DISCORD_TOKEN yet: copy config.example.env to config.env, or try: python bot.py playground")
+
+
+def run_playground(_: BotFunction, options: argparse.Namespace) -> None:
+    """Start the local Discord with the bot in it."""
+    try:
+        from playground.__main__ import main as start  # noqa: PLC0415
+    except ImportError as error:
+        raise OperatorError(f"{error}. The playground is a folder beside bot.py in the repository.") from error
+    start([options.script, "--port", str(options.port)])
+
+
+if __name__ == "__main__":
+    main(your_bot)
