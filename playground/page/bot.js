@@ -21,7 +21,7 @@ export function showBot(panel, world, acts) {
     status.replaceChildren(el("span", { class: `lamp ${world.bot.status}`, "aria-hidden": "true" }), el("strong", {}, world.bot.name || "Bot"), ` ${words}`);
     for (const button of buttons) button.setAttribute("aria-disabled", String(!isPossible(button.dataset.action, world.bot)));
     if (told !== null && told !== words) announce(`${world.bot.name} ${words}`);
-    told = words;
+    told = world.bot.name ? words : null;
   });
 }
 

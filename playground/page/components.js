@@ -27,7 +27,7 @@ function renderComponent(component, scene, path) {
 export function readableText(components) {
   const own = ({ content, label, placeholder }) => content ?? label ?? placeholder ?? "";
   const inside = (one) => readableText([...(one.components ?? []), ...(one.accessory ? [one.accessory] : [])]);
-  return components.flatMap((one) => [own(one), inside(one)]).filter(Boolean).join(". ");
+  return components.flatMap((one) => [own(one), inside(one)]).filter(Boolean).join(", ");
 }
 
 // ---- Controls

@@ -6,6 +6,7 @@ import { BoxField, BoxesField, checkAll, ChoiceField, RadioField, TextField } fr
 import { focusPlace, placeOf } from "./list.js";
 import { markdown } from "./markdown.js";
 import { selectDefaults, selectOptions } from "./pieces.js";
+import { failureInWords } from "./world.js";
 
 const ROW = 1;
 const TEXT_DISPLAY = 10;
@@ -88,7 +89,7 @@ export class Forms {
   #heard(interaction) {
     const isOurs = this.#isSent && interaction.kind === "form" && interaction.user_id === this.#open?.userId;
     if (!isOurs || interaction.state === "pending") return;
-    if (interaction.state === "failed") this.#showProblem(interaction.text ?? "Something went wrong. Try again.");
+    if (interaction.state === "failed") this.#showProblem(`${failureInWords(interaction).replace(/\.$/, "")}. Try again or cancel.`);
     else this.#dialog.close();
   }
 

@@ -4,7 +4,7 @@ import { readableText, renderComponents } from "./components.js";
 import { el, outsideLink, safeUrl } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { authorName, avatar, fileName, picture } from "./pieces.js";
-import { isThinking } from "./world.js";
+import { failureInWords, isThinking } from "./world.js";
 
 /**
  * Return the list item for `scene.message`. `isFirst` is false when the same author wrote just before: the head is
@@ -25,7 +25,7 @@ export function messageItem(scene, isFirst) {
 /** Return the list item for a command that has no message: it is on its way, or nothing came back. */
 export function commandItem(interaction, world) {
   const hasFailed = interaction.state === "failed";
-  const text = hasFailed ? interaction.text ?? "The application did not respond" : "Sending the command…";
+  const text = hasFailed ? failureInWords(interaction) : "Sending the command…";
   return el("li", { class: `message first ephemeral ${hasFailed ? "" : "waiting"}`, tabindex: -1 },
     usedLine({ user_id: interaction.user_id, name: interaction.name }, world),
     hasFailed ? failureLine(text) : el("p", { class: "note" }, dots(), text),
@@ -43,7 +43,7 @@ export function messageInWords(message) {
   const name = authorName(message.author);
   if (isThinking(message)) return `${name} is thinking…`;
   const embeds = (message.embeds ?? []).flatMap(({ title, description }) => [title, description]);
-  const text = [message.content, ...embeds, readableText(message.components ?? [])].filter(Boolean).join(". ");
+  const text = [message.content, ...embeds, readableText(message.components ?? [])].filter(Boolean).join(", ");
   return `${name}: ${text}`;
 }
 

@@ -18,6 +18,12 @@ export function isThinking(message) {
   return (message.flags & THINKING) !== 0;
 }
 
+/** Return what a person reads about an interaction that failed. */
+export function failureInWords({ kind, text }) {
+  if (kind === "command") return text ?? "The application did not respond";
+  return !text || text.startsWith("This interaction failed") ? text ?? "This interaction failed" : `This interaction failed. ${text}`;
+}
+
 export class World {
   connection = "connecting";
   users = [];
@@ -202,7 +208,7 @@ export class World {
   failureOn(messageId) {
     const isMine = (one) => one.message_id === messageId && one.user_id === this.actingAs;
     const failed = [...this.interactions.values()].find((one) => one.state === "failed" && isMine(one));
-    return failed ? failed.text ?? "This interaction failed" : null;
+    return failed ? failureInWords(failed) : null;
   }
 
   /** Forget a failed command: it exists in this page alone, so the server is not asked. */

@@ -1,0 +1,1059 @@
+"""The playground's page in a real browser.
+
+Most tests give the page a socket of their own (`Scripted`), so that each says exactly what the server sends and sees what
+the page asks for. The stories at the end run the page, the playground and a bot together.
+"""
+
+import json
+import shutil
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from axe_playwright_python.async_playwright import Axe
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    Locator,
+    Page,
+    Route,
+    WebSocketRoute,
+    async_playwright,
+    expect,
+)
+
+Json = dict[str, Any]
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "playground" / "page"
+DEBIAN_CHROMIUM = Path("/usr/bin/chromium")
+CHROMIUM = shutil.which("chromium") or (str(DEBIAN_CHROMIUM) if DEBIAN_CHROMIUM.exists() else None)
+QUIET = (
+    "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-first-run"
+).split()
+PATIENCE_MS = 4_000
+
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (Debian: apt-get install chromium)."),
+]
+
+expect.set_options(timeout=PATIENCE_MS)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        chromium = await playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield chromium
+        await chromium.close()
+
+
+# ---- A playground of words: what the server says is written in the test
+
+ALICE, BOB, CAROL = ({"id": f"40000000000000000{n}", "username": name, "name": name} for n, name in
+                     enumerate(("alice", "bob", "carol"), start=1))  # fmt: skip
+GENERAL, OTHER = {"id": "300000000000000001", "name": "general"}, {"id": "300000000000000002", "name": "bot-testing"}
+BOT = {"id": "100000000000000001", "username": "everclick", "global_name": "Everclick", "bot": True}
+RED_DOT = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 9'%3E%3Ccircle r='9' fill='red'/%3E%3C/svg%3E"
+)
+EPHEMERAL, THINKING = 1 << 6, 1 << 7
+
+
+def text(content: str) -> Json:
+    return {"type": 10, "content": content}
+
+
+def row(*components: Json) -> Json:
+    return {"type": 1, "components": list(components)}
+
+
+def container(*components: Json, **more: Any) -> Json:
+    return {"type": 17, "components": list(components), **more}
+
+
+def button(label: str, custom_id: str | None = None, style: int = 1, **more: Any) -> Json:
+    return {"type": 2, "style": style, "label": label, "custom_id": custom_id or label.lower(), **more}
+
+
+def select(placeholder: str, *labels: str, most: int = 1, least: int = 1) -> Json:
+    options = [{"label": label, "value": label.lower(), "description": f"About {label}"} for label in labels]
+    return {"type": 3, "custom_id": placeholder.lower(), "placeholder": placeholder, "options": options,
+            "min_values": least, "max_values": most}  # fmt: skip
+
+
+def person(user: Json) -> Json:
+    return {"id": user["id"], "username": user["username"], "global_name": user["name"], "bot": False}
+
+
+def message(number: int, *components: Json, author: Json = BOT, **more: Any) -> Json:
+    return {
+        "id": str(500000000000000000 + number), "channel_id": GENERAL["id"], "author": author, "content": "", "flags": 0,
+        "components": list(components), "embeds": [], "attachments": [], "edited_timestamp": None, "visible_to": None,
+        "used": None, "timestamp": f"2026-09-03T10:{number % 60:02}:00.000000+00:00", **more,
+    }  # fmt: skip
+
+
+def poll(number: int, yes: int = 0, *, yes_id: str = "yes") -> Json:
+    return message(number, container(text("## Tea?"), row(button(f"Yes: {yes}", yes_id), button("No: 0", "no"))))
+
+
+def interaction(number: int, state: str, *, on: Json | None = None, by: Json = ALICE, **more: Any) -> Json:
+    made = {"id": str(600000000000000000 + number), "kind": "component" if on else "command", "user_id": by["id"],
+            "channel_id": GENERAL["id"], "message_id": on and on["id"], "custom_id": None, "name": None, "state": state,
+            "text": None}  # fmt: skip
+    return {"type": "interaction", "interaction": {**made, **more}}
+
+
+POLL_COMMAND = {
+    "name": "poll", "description": "Post a poll.", "type": 1,
+    "options": [
+        {"type": 3, "name": "question", "description": "What to ask", "required": True},
+        {"type": 4, "name": "minutes", "description": "How long", "min_value": 1, "max_value": 60},
+        {"type": 5, "name": "secret", "description": "Hide who voted"},
+        {"type": 3, "name": "colour", "description": "Of the bar", "choices": [{"name": "Red", "value": "#f00"}]},
+        {"type": 6, "name": "host", "description": "Who asks"},
+        {"type": 7, "name": "place", "description": "Where"},
+        {"type": 10, "name": "share", "description": "Of votes needed"},
+    ],
+}  # fmt: skip
+PROFILE_COMMAND = {
+    "name": "profile", "description": "Profiles.", "type": 1,
+    "options": [{"type": 1, "name": "show", "description": "Show one."}, {"type": 1, "name": "edit", "description": "Edit yours."}],
+}  # fmt: skip
+PING_COMMAND = {"name": "ping", "description": "Answer with pong.", "type": 1}
+MENU_COMMAND = {"name": "Report", "description": "", "type": 3}
+COMMANDS = [PING_COMMAND, POLL_COMMAND, PROFILE_COMMAND, MENU_COMMAND]
+
+
+def state(*messages: Json, **more: Any) -> Json:
+    return {
+        "type": "state", "users": [ALICE, BOB, CAROL], "guild": {"id": "200000000000000001", "name": "Tea room"},
+        "channels": [GENERAL, OTHER], "commands": COMMANDS, "messages": list(messages), "interactions": [],
+        "bot": {"name": "bot.py", "status": "running", "pid": 4121, "exit_code": None}, "log": ["ready"], **more,
+    }  # fmt: skip
+
+
+class Scripted:
+    """The page with a socket that says what a test tells it to, and keeps what the page asked for."""
+
+    def __init__(self, page: Page, first: Json) -> None:
+        self.page = page
+        self.first = first
+        self.asked: list[Json] = []
+        self.requested: list[str] = []
+        self.is_refusing = False
+        self._socket: WebSocketRoute | None = None
+
+    async def open(self) -> None:
+        await self.page.route("**/*", self._serve)
+        await self.page.route_web_socket("**/page/socket", self._connect)
+        await self.page.goto("http://127.0.0.1:9/")
+        if not self.is_refusing:
+            await expect(self.page.locator("#connection")).to_be_hidden()
+
+    async def _serve(self, route: Route) -> None:
+        self.requested.append(route.request.url)
+        path = route.request.url.split("/", 3)[3].removeprefix("page/") or "index.html"
+        file = PAGE / path
+        await (route.fulfill(path=file) if file.is_file() else route.fulfill(status=404))
+
+    def _connect(self, socket: WebSocketRoute) -> None:
+        self._socket = socket
+        socket.on_message(self._hear)
+
+    async def _hear(self, packet: str | bytes) -> None:
+        asked = json.loads(packet)
+        if asked["do"] != "hello":
+            self.asked.append(asked)
+        elif self.is_refusing:
+            await self.hang_up(code=4001)
+        else:
+            self.say(self.first)
+
+    @property
+    def talk(self) -> Locator:
+        """The messages, as against what is read out of them."""
+        return self.page.get_by_label("Messages", exact=True)
+
+    def say(self, *packets: Json) -> None:
+        assert self._socket is not None
+        for packet in packets:
+            self._socket.send(json.dumps(packet))
+
+    def show(self, *messages: Json) -> None:
+        self.say(*({"type": "message", "message": one} for one in messages))
+
+    async def hang_up(self, code: int = 1001) -> None:
+        assert self._socket is not None
+        await self._socket.close(code=code)
+
+    async def heard(self, wanted: Json) -> None:
+        """Wait until the page has asked for this."""
+        await self.settled()
+        for _ in range(PATIENCE_MS // 50):
+            if wanted in self.asked:
+                return
+            await self.page.wait_for_timeout(50)
+        raise AssertionError(f"The page asked for {self.asked}, not for {wanted}.")
+
+    async def settled(self) -> None:
+        """Wait until the page has drawn what it was told so far."""
+        await self.page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+
+
+class Pages:
+    """Opens pages, each in a browser context of its own, and fails the test on any script error in one of them."""
+
+    def __init__(self, browser: Browser) -> None:
+        self._browser = browser
+        self._contexts: list[BrowserContext] = []
+        self.errors: list[str] = []
+
+    async def scripted(self, *messages: Json, first: Json | None = None, is_refusing: bool = False, **options: Any) -> Scripted:
+        scripted = Scripted(await self.blank(**options), first or state(*messages))
+        scripted.is_refusing = is_refusing
+        await scripted.open()
+        return scripted
+
+    async def blank(self, **options: Any) -> Page:
+        context = await self._browser.new_context(**{"viewport": {"width": 1280, "height": 800}, "locale": "en-US", **options})
+        self._contexts.append(context)
+        page = await context.new_page()
+        page.set_default_timeout(PATIENCE_MS)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        return page
+
+    async def close(self) -> None:
+        for context in self._contexts:
+            await context.close()
+        assert self.errors == []
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def pages(browser: Browser) -> AsyncIterator[Pages]:
+    opened = Pages(browser)
+    yield opened
+    await opened.close()
+
+
+async def focused(page: Page) -> str:
+    """What the keyboard is on, in words."""
+    words: str = await page.evaluate(
+        "() => { const e = document.activeElement; return e.getAttribute('aria-label') || e.textContent || e.id || e.tagName }"
+    )
+    return words
+
+
+async def tab_to(page: Page, wanted: str, key: str = "Tab") -> None:
+    """Press Tab until the keyboard is on what begins with `wanted`, as a person without a mouse does."""
+    for _ in range(80):
+        if (await focused(page)).startswith(wanted):
+            return
+        await page.keyboard.press(key)
+    raise AssertionError(f"{wanted!r} cannot be reached with {key}.")
+
+
+# ---- What a message shows
+
+
+async def test_a_message_says_who_wrote_it_and_who_used_which_command(pages: Pages) -> None:
+    used = {"user_id": ALICE["id"], "name": "poll"}
+    script = await pages.scripted({**poll(1), "used": used, "edited_timestamp": "2026-09-03T10:02:00+00:00"})
+    item = script.page.locator(".message")
+    await expect(item.locator(".used")).to_have_text("Aalice used /poll")
+    await expect(item.locator(".head")).to_contain_text("Everclick APP")
+    await expect(item).to_contain_text("(edited)")
+    script.show({**poll(1), "flags": THINKING, "components": []})
+    await expect(item).to_contain_text("Everclick is thinking…")
+
+
+async def test_every_component_of_a_message_is_shown(pages: Pages) -> None:
+    everything = container(
+        {"type": 9, "components": [text("Bob's profile")], "accessory": {"type": 11, "media": {"url": RED_DOT}, "description": "Bob"}},
+        {"type": 9, "components": [text("Reminders")], "accessory": button("Change")},
+        {"type": 12, "items": [{"media": {"url": RED_DOT}, "description": "A dot"}]},
+        {"type": 13, "file": {"url": "http://127.0.0.1:9/files/notes.txt"}, "name": "notes.txt"},
+        {"type": 14, "divider": True, "spacing": 2},
+        {"type": 14, "divider": False, "spacing": 1},
+        row(select("Colour", "Red", "Blue")),
+        row({"type": 5, "custom_id": "who", "placeholder": "Who"}, {"type": 8, "custom_id": "where", "placeholder": "Where"}),
+        row(button("Off", disabled=True), button("Docs", style=5, url="https://example.com/x"), button("🔔", "bell", style=2)),
+        {"type": 99},
+        accent_color=0xD08A2A,
+    )
+    script = await pages.scripted(message(1, everything))
+    box = script.page.locator(".container")
+    for name in ("Bob", "A dot"):
+        await expect(box.get_by_role("img", name=name)).to_be_visible()
+    for name in ("Change", "Colour", "Who", "Where", "🔔"):
+        await expect(box.get_by_role("button", name=name)).to_be_enabled()
+    await expect(box.get_by_role("button", name="Off")).to_be_disabled()
+    await expect(box.get_by_role("link", name="Docs")).to_have_attribute("href", "https://example.com/x")
+    await expect(box.get_by_role("link", name="notes.txt")).to_be_visible()
+    await expect(box.locator("hr")).to_have_count(1)
+    await expect(box).to_contain_text("A component of type 99 is not shown here.")
+    bar = await box.evaluate("box => getComputedStyle(box, '::before').backgroundColor")
+    assert bar == "rgb(208, 138, 42)"
+
+
+async def test_legacy_content_and_embeds_are_shown(pages: Pages) -> None:
+    embed = {"title": "A title", "url": "https://example.com/t", "description": "Some **words**", "color": 0x2E9E5B,
+             "fields": [{"name": "Left", "value": "1", "inline": True}], "footer": {"text": "The foot"}}  # fmt: skip
+    script = await pages.scripted(message(1, row(button("Go")), content="Hello", embeds=[embed]))
+    item = script.page.locator(".message")
+    for words in ("Hello", "Some words", "Left", "The foot"):
+        await expect(item).to_contain_text(words)
+    await expect(item.get_by_role("link", name="A title")).to_have_attribute("href", "https://example.com/t")
+    await expect(item.get_by_role("button", name="Go")).to_be_visible()
+
+
+async def test_a_message_that_breaks_the_protocol_takes_nothing_else_down(pages: Pages) -> None:
+    script = await pages.scripted(message(1, {"type": 9}), message(2, content="still here", used={"user_id": "1", "name": "x"}))
+    await expect(script.page.locator(".message").first).to_contain_text("This message could not be shown")
+    await expect(script.page.locator(".message").last).to_contain_text("still here")
+
+
+async def test_a_spoiler_is_out_of_reach_until_it_is_shown_and_stays_shown(pages: Pages) -> None:
+    secret = message(1, container(text("The butler"), row(button("Accuse")), spoiler=True))
+    script = await pages.scripted(secret)
+    accuse = script.page.get_by_role("button", name="Accuse")
+    assert await accuse.evaluate("button => { button.focus(); return document.activeElement === button }") is False
+    await script.page.get_by_role("button", name="Show spoiler").click()
+    await accuse.click()
+    await script.heard({"do": "click", "as": ALICE["id"], "message_id": secret["id"], "custom_id": "accuse"})
+    script.show({**secret, "edited_timestamp": "2026-09-03T10:02:00+00:00"})
+    await expect(script.page.locator(".message")).to_contain_text("(edited)")
+    await expect(script.page.get_by_role("button", name="Show spoiler")).to_have_count(0)
+
+
+MARKDOWN = [
+    ("# One\n## Two\n### Three", "<h3>One</h3><h4>Two</h4><h5>Three</h5>"),
+    ("**b** *i* _i_ __u__ ~~s~~", "<p><strong>b</strong> <em>i</em> <em>i</em> <u>u</u> <s>s</s></p>"),
+    ("***both*** and snake_case_name", "<p><strong><em>both</em></strong> and snake_case_name</p>"),
+    ("a `co*d*e` b", "<p>a <code>co*d*e</code> b</p>"),
+    ("```py\nx < 1\n```\nafter", "<pre><code>x < 1</code></pre><p>after</p>"),
+    ("```never closed", "<p>```never closed</p>"),
+    ("> one\n> two\nthree", "<blockquote><p>one\ntwo</p></blockquote><p>three</p>"),
+    ("- one\n- two", "<ul><li>one</li><li>two</li></ul>"),
+    ("3. three\n4. four", "<ol><li>three</li><li>four</li></ol>"),
+    ("-# small", "<p>small</p>"),
+    (r"\*not bold\*", "<p>*not bold*</p>"),
+    ("[words](https://example.com/)", "<p><a>words</a></p>"),
+    ("see https://example.com/a_b_c.", "<p>see <a>https://example.com/a_b_c</a>.</p>"),
+    ("[bad](javascript:alert(1))", "<p>[bad](javascript:alert(1))</p>"),
+    ("<@400000000000000002> in <#300000000000000001>", "<p><span>@bob</span> in <span>#general</span></p>"),
+    ("2 * 3 * 4", "<p>2 * 3 * 4</p>"),
+]
+OUTLINE = """(node) => {
+  const outline = (one) => one.nodeType === Node.TEXT_NODE ? one.data
+    : `<${one.tagName.toLowerCase()}>${[...one.childNodes].map(outline).join("")}</${one.tagName.toLowerCase()}>`;
+  return [...node.childNodes].map(outline).join("");
+}"""
+
+
+async def test_markdown_is_shown_as_chats_show_it(pages: Pages) -> None:
+    script = await pages.scripted(*(message(n, content=source) for n, (source, _) in enumerate(MARKDOWN)))
+    shown = script.page.locator(".message .text")
+    await expect(shown).to_have_count(len(MARKDOWN))
+    for number, (source, wanted) in enumerate(MARKDOWN):
+        assert await shown.nth(number).evaluate(OUTLINE) == wanted, source
+
+
+async def test_the_worst_texts_do_not_hold_up_the_page(pages: Pages) -> None:
+    worst = ["*" * 4000, "_" * 4000, "[" * 4000, "> " * 2000, "||" * 2000, "**a" * 1300, "`" * 3999, "~~" * 2000, "\n" * 3000 + "x"]
+    script = await pages.scripted(*(message(n, content=one) for n, one in enumerate(worst)))
+    await expect(script.page.locator(".message .text")).to_have_count(len(worst))
+
+
+# ---- Hostile texts
+
+IMAGE = "<img src=x onerror=\"window.wasHacked = 'image'\">"
+SCRIPT_LINK = "javascript:window.wasHacked='link'"
+
+
+def hostile_state() -> Json:
+    """A state in which every text a bot or a person can choose is an attack."""
+    mallory = {"id": "400000000000000009", "username": IMAGE, "name": IMAGE}
+    bot = {**BOT, "global_name": IMAGE}
+    embed = {"title": IMAGE, "url": SCRIPT_LINK, "description": f"[x]({SCRIPT_LINK}) {IMAGE}", "author": {"name": IMAGE, "url": SCRIPT_LINK},
+             "footer": {"text": IMAGE}, "fields": [{"name": IMAGE, "value": IMAGE}], "image": {"url": SCRIPT_LINK}}  # fmt: skip
+    options = [{"label": IMAGE, "value": IMAGE, "description": IMAGE, "emoji": {"name": IMAGE, "id": None}}]
+    components = container(
+        text(f"# {IMAGE}\n[click]({SCRIPT_LINK}) <{SCRIPT_LINK}> `{IMAGE}` ||{IMAGE}||\n```{IMAGE}```\n<@400000000000000009>"),
+        row(button("go", style=5, url=SCRIPT_LINK), button(IMAGE, f'"]{IMAGE}'), button("x", "data", style=5, url="data:text/html,<script>")),
+        row({"type": 3, "custom_id": IMAGE, "placeholder": IMAGE, "options": options}),
+        {"type": 12, "items": [{"media": {"url": SCRIPT_LINK}, "description": IMAGE}, {"media": {"url": "//evil.example/x"}}]},
+        {"type": 13, "file": {"url": SCRIPT_LINK}, "name": IMAGE},
+    )
+    option = {"type": 3, "name": IMAGE, "description": IMAGE, "choices": [{"name": IMAGE, "value": "v"}]}
+    return state(
+        message(1, components, author=bot, used={"user_id": mallory["id"], "name": IMAGE}),
+        message(2, author=person(mallory), content=f"{IMAGE} {SCRIPT_LINK}", embeds=[embed], attachments=[{"url": SCRIPT_LINK, "filename": IMAGE}]),
+        users=[mallory, ALICE], guild={"id": "1", "name": IMAGE}, channels=[{**GENERAL, "name": IMAGE}], log=[IMAGE],
+        commands=[{"name": "evil", "description": IMAGE, "options": [option]}],
+        bot={"name": IMAGE, "status": "running", "pid": 1, "exit_code": None},
+    )  # fmt: skip
+
+
+def hostile_form(user: Json) -> Json:
+    label = {"type": 18, "label": IMAGE, "description": IMAGE,
+             "component": {"type": 21, "custom_id": IMAGE, "options": [{"label": IMAGE, "value": IMAGE, "description": IMAGE}]}}  # fmt: skip
+    return {"type": "form", "interaction_id": "1", "user_id": user["id"],
+            "form": {"custom_id": IMAGE, "title": IMAGE, "components": [text(IMAGE), label]}}  # fmt: skip
+
+
+async def test_hostile_texts_are_shown_as_text_and_run_nothing(pages: Pages) -> None:
+    # The page's own policy would stop most of this too; it is off here, so that the page itself is what is tested.
+    script = await pages.scripted(first=hostile_state(), bypass_csp=True)
+    page = script.page
+    await expect(page.locator(".message")).to_have_count(2)
+    script.say({"type": "error", "text": IMAGE}, interaction(1, "failed", by={"id": "400000000000000009"}, text=IMAGE, name=IMAGE))
+    for choice in await page.locator(".choice").all():
+        await choice.click()
+        await expect(page.get_by_role("option")).to_contain_text([IMAGE])
+        await page.keyboard.press("Escape")
+    await page.locator("#write").fill("/evil ")
+    await expect(page.locator(".command-fields select")).to_be_visible()
+    await page.get_by_role("button", name="Show spoiler").click()
+    await page.locator(".container .button:enabled").click()
+    script.say(hostile_form({"id": "400000000000000009"}))
+    await expect(page.get_by_role("dialog")).to_contain_text(IMAGE)
+    await script.settled()
+    assert await page.evaluate("window.wasHacked") is None
+    assert await page.locator("img[src=x]").count() == 0
+    links: list[str] = await page.locator("[href], [src]").evaluate_all(
+        "(all) => all.map((one) => one.getAttribute('href') || one.getAttribute('src'))"
+    )
+    assert [link for link in links if link.startswith(("javascript:", "data:", "//"))] == []
+
+
+async def test_nothing_is_asked_of_another_host(pages: Pages) -> None:
+    far = "https://example.com/far.png"
+    gallery = {"type": 12, "items": [{"media": {"url": far}, "description": "Far away"}]}
+    script = await pages.scripted(message(1, gallery, content=f"![x]({far})", embeds=[{"title": "t", "image": {"url": far}}]))
+    await expect(script.page.get_by_role("link", name="Far away")).to_have_attribute("href", far)
+    await script.settled()
+    assert [url for url in script.requested if not url.startswith("http://127.0.0.1:9/")] == []
+
+
+async def test_the_policy_of_the_page_forbids_scripts_from_elsewhere(pages: Pages) -> None:
+    script = await pages.scripted()
+    await script.page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=window.wasHacked=1>')")
+    await script.page.locator("img[src=x]").wait_for(state="attached")
+    await script.settled()
+    assert await script.page.evaluate("window.wasHacked") is None
+
+
+# ---- Where the reader is
+
+
+async def test_the_keyboard_stays_on_the_button_when_its_message_is_drawn_anew(pages: Pages) -> None:
+    script = await pages.scripted(poll(1))
+    await script.page.get_by_role("button", name="Yes: 0").focus()
+    script.show(poll(1, yes=1))
+    await expect(script.page.get_by_role("button", name="Yes: 1")).to_be_focused()
+
+
+async def test_the_keyboard_follows_its_custom_id_to_another_place(pages: Pages) -> None:
+    script = await pages.scripted(message(1, row(button("Yes"), button("No"))))
+    await script.page.get_by_role("button", name="Yes").focus()
+    script.show(message(1, row(button("No"), button("Yes"), button("Maybe"))))
+    await expect(script.page.get_by_role("button", name="Maybe")).to_be_visible()
+    await expect(script.page.get_by_role("button", name="Yes")).to_be_focused()
+
+
+async def test_the_keyboard_stays_in_its_place_when_the_custom_id_carries_state(pages: Pages) -> None:
+    script = await pages.scripted(poll(1, yes_id="yes:0"))
+    await script.page.get_by_role("button", name="Yes: 0").focus()
+    script.show(poll(1, yes=1, yes_id="yes:1"))
+    await expect(script.page.get_by_role("button", name="Yes: 1")).to_be_focused()
+
+
+async def test_the_keyboard_stays_on_the_message_when_the_button_is_gone_or_disabled(pages: Pages) -> None:
+    script = await pages.scripted(poll(1), poll(2))
+    first = script.page.locator(".message").first
+    await first.get_by_role("button", name="Yes").focus()
+    script.show(message(1, row(button("Yes: 0", "yes", disabled=True))))
+    await expect(first).to_be_focused()
+    await script.page.locator(".message").last.get_by_role("button", name="Yes").focus()
+    script.show(message(2, text("Closed.")))
+    await expect(script.page.locator(".message").last).to_be_focused()
+
+
+async def test_the_keyboard_stays_near_when_a_message_is_dismissed(pages: Pages) -> None:
+    private = message(2, content="psst", flags=EPHEMERAL, visible_to=ALICE["id"])
+    script = await pages.scripted(poll(1), private)
+    await script.page.get_by_role("button", name="Dismiss message").focus()
+    await script.page.keyboard.press("Enter")
+    await script.heard({"do": "dismiss", "as": ALICE["id"], "message_id": private["id"]})
+    script.say({"type": "message_gone", "channel_id": GENERAL["id"], "id": private["id"]})
+    await expect(script.talk.get_by_text("psst")).to_have_count(0)
+    await expect(script.talk).to_be_focused()
+
+
+def long_talk(count: int = 40) -> list[Json]:
+    return [message(n, text(f"Message {n}"), row(button(f"Button {n}"))) for n in range(count)]
+
+
+async def place_of(locator: Locator) -> float:
+    box = await locator.bounding_box()
+    assert box is not None
+    return round(box["y"])
+
+
+async def test_what_is_being_read_stays_in_place_when_messages_above_it_grow(pages: Pages) -> None:
+    script = await pages.scripted(*long_talk())
+    reading = script.page.get_by_role("button", name="Button 20")
+    await reading.scroll_into_view_if_needed()
+    await script.settled()
+    before = await place_of(reading)
+    script.show(*(message(n, text("\n".join(["A longer text"] * 9))) for n in range(5)))
+    script.show(message(41, text("Something new at the end")))
+    await expect(script.page.locator(".message").first).to_contain_text("A longer text")
+    await script.settled()
+    assert await place_of(reading) == before
+    await expect(script.page.get_by_role("button", name="New messages")).to_be_visible()
+
+
+async def test_the_end_stays_in_view_only_for_who_was_there(pages: Pages) -> None:
+    script = await pages.scripted(*long_talk())
+    scroller = script.talk
+    newest = script.page.locator(".message").last
+    script.show(message(50, text("First news")))
+    await expect(newest).to_contain_text("First news")
+    await expect(newest).to_be_in_viewport(ratio=1)
+    await scroller.evaluate("box => box.scrollTo(0, 0)")
+    await script.settled()
+    script.show(message(51, text("Second news")))
+    await expect(newest).to_contain_text("Second news")
+    await script.settled()
+    assert await scroller.evaluate("box => box.scrollTop") == 0
+    await script.page.get_by_role("button", name="New messages").click()
+    await expect(newest).to_be_in_viewport(ratio=1)
+
+
+async def test_what_one_writes_brings_the_end_into_view(pages: Pages) -> None:
+    script = await pages.scripted(*long_talk())
+    await script.talk.evaluate("box => box.scrollTo(0, 0)")
+    await script.page.locator("#write").fill("hello")
+    await script.page.keyboard.press("Enter")
+    await script.heard({"do": "say", "as": ALICE["id"], "channel_id": GENERAL["id"], "content": "hello"})
+    script.show(message(60, author=person(ALICE), content="hello"))
+    await expect(script.page.locator(".message").last).to_contain_text("hello")
+    await expect(script.page.locator(".message").last).to_be_in_viewport(ratio=1)
+
+
+async def test_a_very_long_talk_begins_with_its_newest_part(pages: Pages) -> None:
+    script = await pages.scripted(*(message(n, content=f"Message {n}") for n in range(450)))
+    await expect(script.page.locator(".message").last).to_contain_text("Message 449")
+    await expect(script.page.get_by_text("Message 10", exact=True)).to_have_count(0)
+    for _ in range(2):
+        await script.page.get_by_role("button", name="Show earlier messages").click()
+    await expect(script.page.get_by_text("Message 10", exact=True)).to_have_count(1)
+    await expect(script.page.get_by_role("button", name="Show earlier messages")).to_be_hidden()
+
+
+async def test_another_channel_shows_its_own_messages_and_says_when_it_has_news(pages: Pages) -> None:
+    script = await pages.scripted(poll(1))
+    script.show(message(2, content="over here", channel_id=OTHER["id"]))
+    other = script.page.get_by_role("button", name="bot-testing (new messages)")
+    await other.click()
+    await expect(script.page.locator(".message .text")).to_have_text(["over here"])
+    await script.page.locator("#write").fill("hi")
+    await script.page.keyboard.press("Enter")
+    await script.heard({"do": "say", "as": ALICE["id"], "channel_id": OTHER["id"], "content": "hi"})
+
+
+# ---- Clicks and what becomes of them
+
+
+async def test_a_click_is_sent_once_and_its_button_is_busy_until_the_answer(pages: Pages) -> None:
+    shown = poll(1)
+    script = await pages.scripted(shown)
+    yes = script.page.get_by_role("button", name="Yes")
+    await yes.dblclick()
+    await expect(yes).to_have_attribute("aria-busy", "true")
+    script.say(interaction(1, "pending", on=shown, custom_id="yes"))
+    await script.settled()
+    await expect(yes).to_have_attribute("aria-busy", "true")
+    script.show(poll(1, yes=1))
+    script.say(interaction(1, "answered", on=shown, custom_id="yes"))
+    await expect(yes).not_to_have_attribute("aria-busy", "true")
+    await expect(yes).to_have_text("Yes: 1")
+    assert script.asked == [{"do": "click", "as": ALICE["id"], "message_id": shown["id"], "custom_id": "yes"}]
+
+
+async def test_a_failed_click_says_so_to_its_person_until_the_next_click(pages: Pages) -> None:
+    shown = poll(1)
+    script = await pages.scripted(shown)
+    failed = script.talk.get_by_text("This interaction failed")
+    script.say(interaction(1, "failed", on=shown, custom_id="yes", text="The application did not respond"))
+    await expect(failed).to_have_text("This interaction failed. The application did not respond")
+    await script.page.get_by_text("bob", exact=True).click()
+    await expect(failed).to_have_count(0)
+    await script.page.get_by_text("alice", exact=True).click()
+    await expect(failed).to_have_count(1)
+    script.say(interaction(2, "pending", on=shown, custom_id="no"))
+    await expect(failed).to_have_count(0)
+
+
+async def test_a_failed_command_leaves_a_line_that_can_be_dismissed(pages: Pages) -> None:
+    script = await pages.scripted(poll(1))
+    script.say(interaction(1, "pending", name="ping"))
+    await expect(script.page.get_by_text("Sending the command…")).to_be_visible()
+    script.say(interaction(1, "failed", name="ping"))
+    line = script.page.locator(".message").last
+    await expect(line).to_contain_text("alice used /ping")
+    await expect(line).to_contain_text("The application did not respond")
+    await line.get_by_role("button", name="Dismiss message").click()
+    await expect(script.talk.get_by_text("The application did not respond")).to_have_count(0)
+
+
+async def test_what_the_playground_refuses_is_said_and_frees_the_button(pages: Pages) -> None:
+    script = await pages.scripted(poll(1))
+    yes = script.page.get_by_role("button", name="Yes")
+    await yes.click()
+    await expect(yes).to_have_attribute("aria-busy", "true")
+    script.say({"type": "error", "text": "There is no such message any more."})
+    await expect(script.page.get_by_role("alert")).to_have_text("There is no such message any more.")
+    await expect(yes).not_to_have_attribute("aria-busy", "true")
+
+
+async def test_an_ephemeral_message_is_seen_by_its_user_only(pages: Pages) -> None:
+    script = await pages.scripted(poll(1), message(2, content="You already voted.", flags=EPHEMERAL, visible_to=BOB["id"]))
+    private = script.talk.get_by_text("You already voted.")
+    await expect(script.page.locator(".message")).to_have_count(1)
+    await script.page.get_by_text("bob", exact=True).click()
+    await expect(private).to_be_visible()
+    await expect(script.page.locator(".message").last).to_contain_text("Only you can see this · Dismiss message")
+    await script.page.get_by_text("carol", exact=True).click()
+    await expect(private).to_have_count(0)
+
+
+async def test_one_option_of_a_select_is_sent_at_once(pages: Pages) -> None:
+    shown = message(1, row(select("Colour", "Red", "Green", "Blue")))
+    script = await pages.scripted(shown)
+    colour = script.page.get_by_role("button", name="Colour")
+    await colour.click()
+    await script.page.get_by_role("option", name="Green").click()
+    await script.heard({"do": "select", "as": ALICE["id"], "message_id": shown["id"], "custom_id": "colour", "values": ["green"]})
+    await expect(colour).to_have_text("Green")
+    await expect(colour).to_be_focused()
+
+
+async def test_several_options_are_chosen_with_the_keyboard_alone(pages: Pages) -> None:
+    shown = message(1, row(select("Days", "Monday", "Tuesday", "Wednesday", "Thursday", most=2)))
+    script = await pages.scripted(shown)
+    page = script.page
+    await tab_to(page, "Days")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("listbox")).to_be_focused()
+    for key in ("End", "Space", "w", "Space", "Home", "Space"):  # the third is one too many and is not taken
+        await page.keyboard.press(key)
+    await expect(page.get_by_role("option", selected=True)).to_have_text(["WednesdayAbout Wednesday", "ThursdayAbout Thursday"])
+    await page.keyboard.press("Enter")
+    await script.heard({"do": "select", "as": ALICE["id"], "message_id": shown["id"], "custom_id": "days", "values": ["wednesday", "thursday"]})
+    await expect(page.get_by_role("button", name="Days")).to_be_focused()
+
+
+async def test_an_open_select_outlives_its_message_being_drawn_anew(pages: Pages) -> None:
+    shown = message(1, text("Before"), row(select("Colour", "Red", "Blue")))
+    script = await pages.scripted(shown)
+    await script.page.get_by_role("button", name="Colour").click()
+    script.show({**shown, "components": [text("After"), *shown["components"][1:]]})
+    await expect(script.talk.get_by_text("After")).to_be_visible()
+    await script.page.keyboard.press("ArrowDown")
+    await script.page.keyboard.press("Enter")
+    await script.heard({"do": "select", "as": ALICE["id"], "message_id": shown["id"], "custom_id": "colour", "values": ["blue"]})
+    await expect(script.page.get_by_role("button", name="Colour")).to_be_focused()
+
+
+async def test_escape_leaves_a_select_as_it_was(pages: Pages) -> None:
+    script = await pages.scripted(message(1, row(select("Colour", "Red", "Blue", most=2))))
+    colour = script.page.get_by_role("button", name="Colour")
+    await colour.click()
+    await script.page.keyboard.press("Space")
+    await script.page.keyboard.press("Escape")
+    await expect(colour).to_be_focused()
+    await expect(colour).to_have_text("Colour")
+    await script.settled()
+    assert script.asked == []
+
+
+async def test_people_and_channels_can_be_selected(pages: Pages) -> None:
+    shown = message(1, row({"type": 5, "custom_id": "who", "placeholder": "Who"}), row({"type": 8, "custom_id": "where", "placeholder": "Where"}))
+    script = await pages.scripted(shown)
+    for name, option, custom_id, value in (("Who", "carol", "who", CAROL["id"]), ("Where", "#general", "where", GENERAL["id"])):
+        await script.page.get_by_role("button", name=name).click()
+        await script.page.get_by_role("option", name=option).click()
+        await script.heard({"do": "select", "as": ALICE["id"], "message_id": shown["id"], "custom_id": custom_id, "values": [value]})
+
+
+# ---- Commands
+
+
+async def test_a_command_is_picked_by_typing_and_its_options_are_sent_as_their_types(pages: Pages) -> None:
+    script = await pages.scripted()
+    page = script.page
+    await page.locator("#write").press_sequentially("/pol")
+    await expect(page.get_by_role("option")).to_have_text(["/pollPost a poll."])
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_label("question")).to_be_focused()
+    await page.keyboard.type("Tea?")
+    await page.get_by_label("minutes").fill("5")
+    await page.get_by_label("secret").select_option("True")
+    await page.get_by_label("colour").select_option("Red")
+    await page.get_by_label("host").select_option("bob")
+    await page.get_by_label("place").select_option("#general")
+    await page.get_by_label("share").fill("0.5")
+    await page.keyboard.press("Enter")
+    options = {"question": "Tea?", "minutes": 5, "secret": True, "colour": "#f00", "host": BOB["id"], "place": GENERAL["id"], "share": 0.5}
+    await script.heard({"do": "command", "as": ALICE["id"], "channel_id": GENERAL["id"], "name": "poll", "options": options})
+    await expect(page.locator("#write")).to_be_focused()
+    await expect(page.locator("#write")).to_have_value("")
+
+
+async def test_options_left_out_are_not_sent_and_wrong_ones_are_named(pages: Pages) -> None:
+    script = await pages.scripted()
+    page = script.page
+    await page.locator("#write").press_sequentially("/poll ")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_text("Fill this in.")).to_be_visible()
+    await expect(page.get_by_label("question")).to_be_focused()
+    await page.get_by_label("question").fill("Tea?")
+    for wrong, problem in (("x", "Write a whole number."), ("0", "The least is 1."), ("61", "The most is 60.")):
+        await page.get_by_label("minutes").fill(wrong)
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_text(problem)).to_be_visible()
+    await page.get_by_label("minutes").fill("")
+    await page.keyboard.press("Enter")
+    await script.heard({"do": "command", "as": ALICE["id"], "channel_id": GENERAL["id"], "name": "poll", "options": {"question": "Tea?"}})
+    assert len(script.asked) == 1
+
+
+async def test_subcommands_are_picked_by_their_full_name_and_context_menus_are_not_offered(pages: Pages) -> None:
+    script = await pages.scripted()
+    await script.page.locator("#write").fill("/")
+    names = script.page.locator(".picker .command-name")
+    await expect(names).to_have_text(["/ping", "/poll", "/profile show", "/profile edit"])
+    for _ in range(3):
+        await script.page.keyboard.press("ArrowDown")
+    await script.page.keyboard.press("Tab")
+    await script.page.keyboard.press("Enter")
+    await script.heard({"do": "command", "as": ALICE["id"], "channel_id": GENERAL["id"], "name": "profile edit", "options": {}})
+
+
+async def test_escape_leaves_the_picker_and_the_fields(pages: Pages) -> None:
+    script = await pages.scripted()
+    write = script.page.locator("#write")
+    await write.fill("/")
+    await script.page.keyboard.press("Escape")
+    await expect(script.page.get_by_role("listbox", name="Commands")).to_be_hidden()
+    await write.fill("/poll ")
+    await expect(script.page.get_by_label("question")).to_be_focused()
+    await script.page.keyboard.press("Escape")
+    await expect(write).to_be_focused()
+
+
+async def test_what_is_being_filled_in_survives_a_bot_that_registers_the_same_commands_again(pages: Pages) -> None:
+    script = await pages.scripted()
+    await script.page.locator("#write").fill("/poll ")
+    await script.page.get_by_label("question").fill("Te")
+    script.say({"type": "commands", "commands": json.loads(json.dumps(COMMANDS))})
+    await script.settled()
+    await script.page.keyboard.type("a?")
+    await expect(script.page.get_by_label("question")).to_have_value("Tea?")
+    script.say({"type": "commands", "commands": [PING_COMMAND]})
+    await expect(script.page.locator("#write")).to_be_visible()
+
+
+# ---- Forms
+
+FORM = {
+    "custom_id": "reminder", "title": "New reminder",
+    "components": [
+        text("Tell me **what** and when."),
+        {"type": 18, "label": "What", "description": "One line.", "component": {"type": 4, "custom_id": "what", "style": 1, "min_length": 3}},
+        {"type": 18, "label": "Notes", "component": {"type": 4, "custom_id": "notes", "style": 2, "required": False, "value": "none yet"}},
+        {"type": 18, "label": "Colour", "component": select("Colour", "Red", "Blue")},
+        {"type": 18, "label": "Who", "component": {"type": 5, "custom_id": "who", "max_values": 2}},
+        {"type": 18, "label": "How often", "component": {"type": 21, "custom_id": "often", "options": [
+            {"label": "Once", "value": "once", "description": "And never again"}, {"label": "Daily", "value": "daily"}]}},
+        {"type": 18, "label": "Through", "component": {"type": 22, "custom_id": "through", "options": [
+            {"label": "Here", "value": "here", "default": True}, {"label": "Direct message", "value": "dm"}]}},
+        {"type": 18, "label": "Keep it secret", "component": {"type": 23, "custom_id": "secret"}},
+        {"type": 1, "components": [{"type": 4, "custom_id": "old", "style": 1, "label": "Old style", "required": False}]},
+    ],
+}  # fmt: skip
+FILLED = {"what": "Water", "notes": "none yet", "colour": ["blue"], "who": [BOB["id"], CAROL["id"]], "often": "daily",
+          "through": ["here", "dm"], "secret": True}  # fmt: skip
+
+
+def form_for(user: Json, interaction_id: str = "700000000000000001") -> Json:
+    return {"type": "form", "interaction_id": interaction_id, "user_id": user["id"], "form": FORM}
+
+
+async def test_a_form_is_filled_in_with_the_mouse(pages: Pages) -> None:
+    script = await pages.scripted(poll(1))
+    script.say(form_for(ALICE))
+    dialog = script.page.get_by_role("dialog", name="New reminder")
+    await expect(dialog.get_by_label("What")).to_be_focused()
+    await dialog.get_by_label("What").fill("Water")
+    await dialog.get_by_role("button", name="Colour").click()
+    await script.page.get_by_role("option", name="Blue").click()
+    await dialog.get_by_role("button", name="Who").click()
+    for name in ("bob", "carol"):
+        await script.page.get_by_role("option", name=name).click()
+    await script.page.get_by_role("button", name="Done").click()
+    await dialog.get_by_label("Daily").check()
+    await dialog.get_by_label("Direct message").check()
+    await dialog.get_by_label("Keep it secret").check()
+    await dialog.get_by_role("button", name="Submit").click()
+    await script.heard({"do": "submit", "as": ALICE["id"], "interaction_id": "700000000000000001", "values": FILLED})
+    await expect(dialog).to_be_visible()
+    script.say(interaction(2, "answered", kind="form"))
+    await expect(dialog).to_be_hidden()
+
+
+async def test_a_form_is_filled_in_with_the_keyboard_alone(pages: Pages) -> None:
+    script = await pages.scripted(poll(1))
+    keyboard = script.page.keyboard
+    await tab_to(script.page, "Yes: 0")
+    script.say(form_for(ALICE))
+    await expect(script.page.get_by_label("What")).to_be_focused()
+    await keyboard.type("Water")
+    await tab_to(script.page, "Colour")
+    for key in ("Enter", "End", "Enter"):
+        await keyboard.press(key)
+    await tab_to(script.page, "Make a selection")
+    for key in ("Enter", "End", "Space", "ArrowUp", "Space", "Enter"):
+        await keyboard.press(key)
+    for key in ("Tab", "ArrowDown", "Tab", "Tab", "Space", "Tab", "Space"):
+        await keyboard.press(key)
+    await tab_to(script.page, "Submit")
+    await keyboard.press("Enter")
+    await script.heard({"do": "submit", "as": ALICE["id"], "interaction_id": "700000000000000001", "values": FILLED})
+    script.show(poll(1, yes=1))  # the message behind is drawn anew meanwhile
+    script.say(interaction(2, "answered", kind="form"))
+    await expect(script.page.get_by_role("dialog")).to_be_hidden()
+    await expect(script.page.get_by_role("button", name="Yes: 1")).to_be_focused()
+
+
+async def test_a_form_names_each_problem_and_goes_to_the_first(pages: Pages) -> None:
+    script = await pages.scripted()
+    script.say(form_for(ALICE))
+    dialog = script.page.get_by_role("dialog")
+    await dialog.get_by_label("What").fill("Wa")
+    await dialog.get_by_role("button", name="Submit").click()
+    await expect(dialog.locator(".problem:visible")).to_have_text(
+        ["Write at least 3 characters (now 2).", "Choose one.", "Choose 1 to 2.", "Choose one."]
+    )
+    await expect(dialog.get_by_label("What")).to_be_focused()
+    await expect(dialog.get_by_label("What")).to_have_attribute("aria-invalid", "true")
+    await script.settled()
+    assert script.asked == []
+
+
+async def test_a_form_waits_for_the_person_it_is_for(pages: Pages) -> None:
+    script = await pages.scripted()
+    script.say(form_for(BOB))
+    await script.settled()
+    await expect(script.page.get_by_role("dialog")).to_be_hidden()
+    await script.page.get_by_text("bob", exact=True).click()
+    await expect(script.page.get_by_role("dialog")).to_be_visible()
+    await script.page.keyboard.press("Escape")
+    await expect(script.page.get_by_role("dialog")).to_be_hidden()
+
+
+@pytest.mark.parametrize("answer", ["failed", "refused"])
+async def test_a_form_that_failed_stays_open_with_what_was_written(pages: Pages, answer: str) -> None:
+    script = await pages.scripted()
+    title = {"custom_id": "short", "title": "Short", "components": [FORM["components"][2]]}
+    script.say({**form_for(ALICE), "form": title})
+    dialog = script.page.get_by_role("dialog")
+    await dialog.get_by_label("Notes").fill("Water the plants")
+    await dialog.get_by_role("button", name="Submit").click()
+    await script.heard({"do": "submit", "as": ALICE["id"], "interaction_id": "700000000000000001", "values": {"notes": "Water the plants"}})
+    script.say(interaction(2, "failed", kind="form") if answer == "failed" else {"type": "error", "text": "Notes are too long."})
+    wanted = "This interaction failed. Try again or cancel." if answer == "failed" else "Notes are too long."
+    await expect(dialog.get_by_role("alert")).to_have_text(wanted)
+    await expect(dialog.get_by_label("Notes")).to_have_value("Water the plants")
+    await dialog.get_by_role("button", name="Submit").click()
+    await script.settled()
+    assert len(script.asked) == 2
+
+
+# ---- The bot, its log and the connection
+
+
+async def test_the_bot_can_be_started_stopped_killed_and_restarted(pages: Pages) -> None:
+    script = await pages.scripted()
+    panel = script.page.get_by_role("complementary")
+    await expect(panel).to_contain_text("bot.py running · pid 4121")
+    await expect(panel.get_by_role("button", name="Start", exact=True)).to_be_disabled()
+    for name in ("Stop", "Kill", "Restart"):
+        await panel.get_by_role("button", name=name, exact=True).click()
+        await script.heard({"do": "bot", "action": name.lower()})
+    script.say({"type": "bot", "bot": {"name": "bot.py", "status": "stopped", "pid": None, "exit_code": -9}})
+    await expect(panel).to_contain_text("bot.py stopped · exit code -9")
+    await expect(panel.get_by_role("button", name="Restart")).to_be_focused()
+    await panel.get_by_role("button", name="Start", exact=True).click()
+    await script.heard({"do": "bot", "action": "start"})
+
+
+async def test_the_clock_can_be_moved(pages: Pages) -> None:
+    script = await pages.scripted()
+    for name, seconds in (("1 minute", 60), ("1 hour", 3600), ("1 day", 86400)):
+        await script.page.get_by_role("button", name=f"Advance the clock by {name}").click()
+        await script.heard({"do": "advance", "seconds": seconds})
+
+
+async def test_the_log_follows_its_end_until_the_reader_scrolls_up(pages: Pages) -> None:
+    script = await pages.scripted(first=state(log=[f"line {n}" for n in range(300)]))
+    log = script.page.get_by_label("The bot's log")
+    at_end = "box => box.scrollHeight - box.scrollTop - box.clientHeight < 2"
+    script.say({"type": "log", "line": "\u001b[31mred line\u001b[0m"})
+    await expect(log.locator("div").last).to_have_text("red line")
+    assert await log.evaluate(at_end)
+    await log.evaluate("box => box.scrollTo(0, 100)")
+    await script.settled()
+    script.say({"type": "log", "line": "another line"})
+    await expect(log.locator("div").last).to_have_text("another line")
+    assert await log.evaluate("box => box.scrollTop") == 100
+
+
+async def test_a_lost_connection_is_said_and_comes_back(pages: Pages) -> None:
+    script = await pages.scripted(poll(1))
+    bar = script.page.locator("#connection")
+    script.first = state(poll(1, yes=1), message(2, content="meanwhile"))
+    await script.hang_up()
+    await expect(script.talk.get_by_text("meanwhile")).to_be_visible()
+    await expect(script.page.get_by_role("button", name="Yes: 1")).to_be_visible()
+    await expect(bar).to_be_hidden()
+
+
+async def test_without_a_connection_nothing_is_lost_silently(pages: Pages) -> None:
+    script = await pages.scripted(poll(1))
+    await script.page.route_web_socket("**/page/socket", lambda socket: None)  # from now on nobody answers
+    await script.hang_up()
+    await expect(script.page.get_by_role("status")).to_contain_text("No connection to the playground. Trying again…")
+    await script.page.locator("#write").fill("hello")
+    await script.page.keyboard.press("Enter")
+    await script.settled()
+    # The mocked socket opens although nobody answers, so the words either left or are still in the field with a reason.
+    assert await script.page.get_by_role("status").is_visible()
+
+
+async def test_a_page_of_another_playground_is_told_to_reload(pages: Pages) -> None:
+    script = await pages.scripted(is_refusing=True)
+    await expect(script.page.get_by_text("The playground was started anew")).to_be_visible()
+    script.is_refusing = False
+    await script.page.get_by_role("button", name="Reload the page").click()
+    await expect(script.page.locator("#connection")).to_be_hidden()
+
+
+# ---- For everyone
+
+
+async def test_news_is_read_out_once_and_the_log_is_not(pages: Pages) -> None:
+    script = await pages.scripted(poll(1))
+    news = script.page.locator("#announcements p")
+    script.show({**message(2), "flags": THINKING})
+    await expect(news).to_have_text(["Everclick is thinking…"])
+    script.show(message(2, content="Done."), poll(1, yes=1))
+    script.say({"type": "log", "line": "chatter"})
+    script.show(message(3, container(text("Tea?"), row(button("Yes"))), flags=EPHEMERAL, visible_to=BOB["id"]))
+    script.show(message(4, container(text("Tea?"), row(button("Yes")))))
+    await expect(news).to_have_text(["Everclick is thinking…", "Everclick: Done.", "Everclick: Tea?, Yes"])
+
+
+async def blame(page: Page) -> list[str]:
+    """What axe finds serious or critical, in words."""
+    found = (await Axe().run(page)).response["violations"]
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    return [f"{one['id']}: {node['html'][:120]} {node['failureSummary']}" for one in serious for node in one["nodes"]]
+
+
+def rich_talk() -> list[Json]:
+    """One of everything a page can show, for the eyes of axe."""
+    everything = container(
+        text("## Tea?\n**bold** ~~gone~~ `code` [link](https://example.com/) <@400000000000000001> ||secret||\n> quote\n-# small"),
+        row(*(button(f"Style {style}", style=style) for style in (1, 2, 3, 4)), button("Docs", style=5, url="https://example.com/")),
+        row(button("Off", disabled=True), button("🔔", "bell", style=2)),
+        row(select("Colour", "Red", "Blue"), select("Days", "Monday", "Tuesday", most=2)),
+        {"type": 9, "components": [text("Profile")], "accessory": {"type": 11, "media": {"url": RED_DOT}, "description": "A dot"}},
+        {"type": 12, "items": [{"media": {"url": "https://example.com/x.png"}, "description": "Far"}, {"media": {"url": RED_DOT}, "spoiler": True}]},
+        {"type": 14, "divider": True, "spacing": 1},
+        accent_color=0x2E9E5B,
+    )
+    embed = {"title": "Title", "description": "```\ncode\n```", "fields": [{"name": "a", "value": "b", "inline": True}], "color": 1}
+    return [
+        message(1, author=person(ALICE), content="Hello"),
+        message(2, everything, used={"user_id": ALICE["id"], "name": "poll"}, edited_timestamp="2026-09-03T10:02:00+00:00"),
+        message(3, content="legacy", embeds=[embed]),
+        message(4, flags=THINKING, used={"user_id": BOB["id"], "name": "ask"}),
+        message(5, content="You already voted.", flags=EPHEMERAL, visible_to=ALICE["id"]),
+    ]
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_nothing_serious(pages: Pages, scheme: str, width: int) -> None:
+    shown = rich_talk()
+    script = await pages.scripted(*shown, color_scheme=scheme, reduced_motion="reduce", viewport={"width": width, "height": 900})
+    page = script.page
+    script.say(interaction(1, "failed", on=shown[1], custom_id="x"), interaction(2, "failed", name="ping"), {"type": "error", "text": "Refused."})
+    await expect(page.get_by_role("alert")).to_be_visible()
+    if width < 1000:
+        await page.get_by_role("button", name="Controls").click()
+    assert await blame(page) == []
+    await page.get_by_role("button", name="Days").click()
+    assert await blame(page) == []
+    await page.keyboard.press("Escape")
+    await page.locator("#write").fill("/")
+    assert await blame(page) == []
+    await page.locator("#write").fill("/poll ")
+    await page.keyboard.press("Enter")
+    assert await blame(page) == []
+    script.say(form_for(ALICE))
+    await page.get_by_role("dialog").get_by_role("button", name="Submit").click()
+    assert await blame(page) == []
+    await page.get_by_role("button", name="Who").click()
+    assert await blame(page) == []
+
+
+async def test_the_page_fits_a_screen_of_360_pixels(pages: Pages) -> None:
+    script = await pages.scripted(*rich_talk(), viewport={"width": 360, "height": 640})
+    page = script.page
+    assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+    scroller = script.talk
+    assert await scroller.evaluate("box => box.scrollWidth <= box.clientWidth")
+    for control in (page.locator("#write"), page.get_by_role("button", name="Send"), page.get_by_text("carol", exact=True)):
+        await expect(control).to_be_in_viewport(ratio=1)
+    await page.get_by_role("button", name="Controls").click()
+    await page.get_by_role("button", name="Kill").click()
+    await script.heard({"do": "bot", "action": "kill"})
+
+
+async def test_nothing_moves_for_who_asked_for_less_motion(pages: Pages) -> None:
+    script = await pages.scripted({**message(1), "flags": THINKING}, reduced_motion="reduce")
+    await expect(script.talk.get_by_text("is thinking")).to_be_visible()
+    assert await script.page.evaluate("document.getAnimations().length") == 0
+
+
+async def test_the_keyboard_is_always_seen(pages: Pages) -> None:
+    script = await pages.scripted(*rich_talk())
+    unseen: list[str] = []
+    for _ in range(30):
+        await script.page.keyboard.press("Tab")
+        outline = await script.page.evaluate(
+            "() => { const e = document.activeElement; const seen = e.matches('.visually-hidden') ? e.closest('label') : e;"
+            " return getComputedStyle(seen).outlineStyle }"
+        )
+        if outline == "none":
+            unseen.append(await focused(script.page))
+    assert unseen == []
