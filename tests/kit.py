@@ -1,0 +1,189 @@
+"""What the tests of bot.py share: a view to click, a bot in this process or in one of its own, and waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sqlite3
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+import bot
+from playground import Discord
+from playground.people import Person, Used
+from playground.process import BotProcess
+
+ROOT = Path(__file__).parent.parent
+Json = dict[str, Any]
+
+
+async def until(is_so: Callable[[], Any], timeout: float = 20) -> None:
+    """Wait for what nobody announces. A coroutine function may be given as well."""
+    async with asyncio.timeout(timeout):
+        while not (await answer if isinstance(answer := is_so(), Awaitable) else answer):
+            await asyncio.sleep(0.01)
+
+
+# A view to click, and a bot in this process with it
+
+
+class Counting(bot.View):
+    """A number on a button that calls `press`, which `view` puts in."""
+
+    count: int = 0
+
+    def render(self) -> bot.Layout:
+        return bot.Row(bot.Button(self.press, label=f"{self.count}"))
+
+    @bot.handler
+    async def press(self, ctx: bot.ComponentContext) -> None:
+        self.count += 1
+        await ctx.rerender()
+
+
+Press = Callable[[Any, bot.ComponentContext], Awaitable[None]]
+
+
+def view(press: Press = Counting.press, *, members: Json | None = None, **registration: Any) -> type[Counting]:
+    """Return a registered view whose button runs `press`. `members` are more methods of the class."""
+    body = {"press": bot.handler(press), "__module__": Counting.__module__, **(members or {})}
+    cls = type(Counting)("Counter", (Counting,), body)
+    return bot.register(**{"name": "counter", **registration})(cls)
+
+
+@contextlib.asynccontextmanager
+async def running(
+    discord: Discord, *things: Any, store: bot.Store | None = None, **settings: Any
+) -> AsyncIterator[bot.App]:
+    """Run a bot in this process, connected and with its commands registered, and stop it at the end."""
+    app = bot.App(bot.Config(**{"token": discord.token, "api": discord.api, "store": ":memory:", **settings}), store)
+    app.add(*things)
+    asked = len(commands_asked_for(discord))
+    task = asyncio.create_task(app.run())
+    try:
+        await until(lambda: len(commands_asked_for(discord)) > asked or task.done())
+        if not task.done():
+            yield app
+    finally:
+        if not task.done():
+            app.stop()
+        await task
+
+
+def commands_asked_for(discord: Discord) -> list[Any]:
+    """Return the requests for the list of commands: a bot asks once, when it is connected."""
+    return [each for each in discord.journal.of("rest") if each.data["route"].endswith("/commands")]
+
+
+class Play(NamedTuple):
+    """A running bot and the message of a view that alice posted with /post."""
+
+    discord: Discord
+    app: bot.App
+    alice: Person
+    message: Json
+
+    @property
+    def shown(self) -> int:
+        """The number on the message's button."""
+        return shown(self.discord, self.message)
+
+    async def count(self, field: str = "count") -> Any:
+        """Return a field of the view's state as the store has it."""
+        saved = await self.app.store.load(record_of(self.message))
+        return msgspec.json.decode(saved.data)[field] if saved else None
+
+    async def at_rest(self) -> None:
+        """Wait until every accepted event is finished and every message shows its record."""
+        await at_rest(self.app.store)
+
+    async def failed(self) -> list[bot.FailedEvent]:
+        """Return the failed list when everything is finished."""
+        await self.at_rest()
+        return await self.app.store.failed()
+
+    def click(self, name: str = "alice") -> Used:
+        """Click the view's button as that person, whatever it reads now."""
+        return self.discord.user(name).click(custom_id=button_id(self.message), message=self.message["id"])
+
+
+@contextlib.asynccontextmanager
+async def playing(
+    press: Press | type[bot.View] = Counting.press, *more: Any, store: bot.Store | None = None, **settings: Any
+) -> AsyncIterator[Play]:
+    """Run a bot whose one view is given, or has the handler given, and post it as alice."""
+    cls = press if isinstance(press, type) else view(press)
+    async with Discord() as discord, running(discord, cls, posting(cls), *more, store=store, **settings) as app:
+        alice = discord.user("alice")
+        used = await alice.command("post")
+        assert used.message, used
+        yield Play(discord, app, alice, used.message)
+
+
+def posting(cls: type[bot.View]) -> Any:
+    """Return the command /post, which posts a new view."""
+
+    @bot.command("post", "Post it.")
+    async def post(ctx: bot.CommandContext) -> None:
+        await ctx.respond(cls())
+
+    return post
+
+
+async def at_rest(store: bot.Store) -> None:
+    """Wait until every accepted event is finished and every message shows its record."""
+
+    async def is_at_rest() -> bool:
+        await store.flush()
+        return not await store.pending() and not await store.behind()
+
+    await until(is_at_rest)
+
+
+# What is on a message
+
+
+def button_id(message: Json) -> str:
+    """Return the custom id of the first button or select in it."""
+    return next(each["custom_id"] for part in message["components"] for each in bot.walk(part) if "custom_id" in each)
+
+
+def record_of(message: Json) -> bot.RecordId:
+    """Return the record that the message shows."""
+    found = bot.decode_id(button_id(message))
+    assert found
+    return found[0]
+
+
+def shown(discord: Discord, message: Json) -> int:
+    """Return the number on the first button of the message as it is now."""
+    kept = discord.world.find(message["id"])
+    assert kept
+    labels = [each.get("label") for part in kept.message["components"] for each in bot.walk(part)]
+    return int(next(label for label in labels if label))
+
+
+# A bot in a process of its own
+
+
+async def start(discord: Discord, name: str, store: Path, **env: Any) -> BotProcess:
+    """Start tests/bots/<name>.py as a process, with that database, and wait until it is connected."""
+    settings = {"PYTHONPATH": str(ROOT), "STORE": f"sqlite:{store}", **{key: str(value) for key, value in env.items()}}
+    process = await discord.start_bot(ROOT / "tests" / "bots" / f"{name}.py", env=settings)
+    await process.ready()
+    return process
+
+
+def rows(store: Path, sql: str, *args: Any) -> list[Any]:
+    """Return what a bot's database holds, while the bot runs or when it does not."""
+    with contextlib.closing(sqlite3.connect(store)) as db:
+        return db.execute(sql, args).fetchall()
+
+
+def state_of(store: Path, message: Json) -> Json:
+    """Return the state that a bot's database has for the message."""
+    [(data,)] = rows(store, "SELECT data FROM record WHERE name=? AND key=?", *record_of(message))
+    return msgspec.json.decode(data)
