@@ -1,12 +1,12 @@
 """The playground's page in a real browser.
 
-Most tests give the page a socket of their own (`Scripted`), so that each says exactly what the server sends and sees what
-the page asks for. The stories at the end run the page, the playground and a bot together.
+Most tests give the page a socket of their own (`Scripted`), so that each says exactly what the server sends and sees
+what the page asks for. The stories at the end run the page, the playground and a bot together.
 """
 
 import json
 import shutil
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -24,16 +24,20 @@ from playwright.async_api import (
     expect,
 )
 
+from playground import Discord
+from playground.process import BotProcess
+
 Json = dict[str, Any]
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "playground" / "page"
 DEBIAN_CHROMIUM = Path("/usr/bin/chromium")
 CHROMIUM = shutil.which("chromium") or (str(DEBIAN_CHROMIUM) if DEBIAN_CHROMIUM.exists() else None)
-QUIET = (
-    "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync --no-first-run"
-).split()
-PATIENCE_MS = 4_000
+QUIET = [
+    *("--no-sandbox", "--disable-gpu", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+PATIENCE_MS = 20_000
 
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
@@ -57,9 +61,8 @@ ALICE, BOB, CAROL = ({"id": f"40000000000000000{n}", "username": name, "name": n
                      enumerate(("alice", "bob", "carol"), start=1))  # fmt: skip
 GENERAL, OTHER = {"id": "300000000000000001", "name": "general"}, {"id": "300000000000000002", "name": "bot-testing"}
 BOT = {"id": "100000000000000001", "username": "everclick", "global_name": "Everclick", "bot": True}
-RED_DOT = (
-    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 9'%3E%3Ccircle r='9' fill='red'/%3E%3C/svg%3E"
-)
+SVG = "xmlns='http://www.w3.org/2000/svg' viewBox='0 0 9 9'"
+RED_DOT = f"data:image/svg+xml,%3Csvg {SVG}%3E%3Ccircle r='9' fill='red'/%3E%3C/svg%3E"
 EPHEMERAL, THINKING = 1 << 6, 1 << 7
 
 
@@ -85,15 +88,21 @@ def select(placeholder: str, *labels: str, most: int = 1, least: int = 1) -> Jso
             "min_values": least, "max_values": most}  # fmt: skip
 
 
+def labelled(label: str, type_: int, custom_id: str, **component: Any) -> Json:
+    """A field of a form."""
+    return {"type": 18, "label": label, "component": {"type": type_, "custom_id": custom_id, **component}}
+
+
 def person(user: Json) -> Json:
     return {"id": user["id"], "username": user["username"], "global_name": user["name"], "bot": False}
 
 
 def message(number: int, *components: Json, author: Json = BOT, **more: Any) -> Json:
     return {
-        "id": str(500000000000000000 + number), "channel_id": GENERAL["id"], "author": author, "content": "", "flags": 0,
-        "components": list(components), "embeds": [], "attachments": [], "edited_timestamp": None, "visible_to": None,
-        "used": None, "timestamp": f"2026-09-03T10:{number % 60:02}:00.000000+00:00", **more,
+        "id": str(500000000000000000 + number), "channel_id": GENERAL["id"], "author": author, "flags": 0,
+        "content": "", "components": list(components), "embeds": [], "attachments": [],
+        "timestamp": f"2026-09-03T10:{number % 60:02}:00.000000+00:00", "edited_timestamp": None,
+        "visible_to": None, "used": None, **more,
     }  # fmt: skip
 
 
@@ -122,11 +131,27 @@ POLL_COMMAND = {
 }  # fmt: skip
 PROFILE_COMMAND = {
     "name": "profile", "description": "Profiles.", "type": 1,
-    "options": [{"type": 1, "name": "show", "description": "Show one."}, {"type": 1, "name": "edit", "description": "Edit yours."}],
+    "options": [
+        {"type": 1, "name": "show", "description": "Show one."},
+        {"type": 1, "name": "edit", "description": "Edit yours."},
+    ],
 }  # fmt: skip
 PING_COMMAND = {"name": "ping", "description": "Answer with pong.", "type": 1}
 MENU_COMMAND = {"name": "Report", "description": "", "type": 3}
 COMMANDS = [PING_COMMAND, POLL_COMMAND, PROFILE_COMMAND, MENU_COMMAND]
+
+
+def by_alice(do: str, **more: Any) -> Json:
+    """What the page asks for in alice's name."""
+    return {"do": do, "as": ALICE["id"], **more}
+
+
+def in_general(do: str, **more: Any) -> Json:
+    return by_alice(do, channel_id=GENERAL["id"], **more)
+
+
+def chosen(shown: Json, custom_id: str, *values: str) -> Json:
+    return by_alice("select", message_id=shown["id"], custom_id=custom_id, values=list(values))
 
 
 def state(*messages: Json, **more: Any) -> Json:
@@ -145,7 +170,7 @@ class Scripted:
         self.first = first
         self.asked: list[Json] = []
         self.requested: list[str] = []
-        self.is_refusing = False
+        self.is_refusing = self.is_silent = False
         self._socket: WebSocketRoute | None = None
 
     async def open(self) -> None:
@@ -171,7 +196,7 @@ class Scripted:
             self.asked.append(asked)
         elif self.is_refusing:
             await self.hang_up(code=4001)
-        else:
+        elif not self.is_silent:
             self.say(self.first)
 
     @property
@@ -213,14 +238,18 @@ class Pages:
         self._contexts: list[BrowserContext] = []
         self.errors: list[str] = []
 
-    async def scripted(self, *messages: Json, first: Json | None = None, is_refusing: bool = False, **options: Any) -> Scripted:
+    async def scripted(
+        self, *messages: Json, first: Json | None = None, is_refusing: bool = False, **options: Any
+    ) -> Scripted:
         scripted = Scripted(await self.blank(**options), first or state(*messages))
         scripted.is_refusing = is_refusing
         await scripted.open()
         return scripted
 
     async def blank(self, **options: Any) -> Page:
-        context = await self._browser.new_context(**{"viewport": {"width": 1280, "height": 800}, "locale": "en-US", **options})
+        context = await self._browser.new_context(
+            **{"viewport": {"width": 1280, "height": 800}, "locale": "en-US", **options}
+        )
         self._contexts.append(context)
         page = await context.new_page()
         page.set_default_timeout(PATIENCE_MS)
@@ -243,15 +272,19 @@ async def pages(browser: Browser) -> AsyncIterator[Pages]:
 async def focused(page: Page) -> str:
     """What the keyboard is on, in words."""
     words: str = await page.evaluate(
-        "() => { const e = document.activeElement; return e.getAttribute('aria-label') || e.textContent || e.id || e.tagName }"
+        """() => {
+          const one = document.activeElement;
+          if (one === document.body) return "";
+          return one.getAttribute("aria-label") || (one.labels?.[0] ?? one).textContent || one.id || one.tagName;
+        }"""
     )
     return words
 
 
 async def tab_to(page: Page, wanted: str, key: str = "Tab") -> None:
-    """Press Tab until the keyboard is on what begins with `wanted`, as a person without a mouse does."""
+    """Press Tab until the keyboard is on what is called `wanted`, as a person without a mouse does."""
     for _ in range(80):
-        if (await focused(page)).startswith(wanted):
+        if wanted.lower() in (await focused(page)).lower():
             return
         await page.keyboard.press(key)
     raise AssertionError(f"{wanted!r} cannot be reached with {key}.")
@@ -273,15 +306,26 @@ async def test_a_message_says_who_wrote_it_and_who_used_which_command(pages: Pag
 
 async def test_every_component_of_a_message_is_shown(pages: Pages) -> None:
     everything = container(
-        {"type": 9, "components": [text("Bob's profile")], "accessory": {"type": 11, "media": {"url": RED_DOT}, "description": "Bob"}},
+        {
+            "type": 9,
+            "components": [text("Bob's profile")],
+            "accessory": {"type": 11, "media": {"url": RED_DOT}, "description": "Bob"},
+        },
         {"type": 9, "components": [text("Reminders")], "accessory": button("Change")},
         {"type": 12, "items": [{"media": {"url": RED_DOT}, "description": "A dot"}]},
         {"type": 13, "file": {"url": "http://127.0.0.1:9/files/notes.txt"}, "name": "notes.txt"},
         {"type": 14, "divider": True, "spacing": 2},
         {"type": 14, "divider": False, "spacing": 1},
         row(select("Colour", "Red", "Blue")),
-        row({"type": 5, "custom_id": "who", "placeholder": "Who"}, {"type": 8, "custom_id": "where", "placeholder": "Where"}),
-        row(button("Off", disabled=True), button("Docs", style=5, url="https://example.com/x"), button("🔔", "bell", style=2)),
+        row(
+            {"type": 5, "custom_id": "who", "placeholder": "Who"},
+            {"type": 8, "custom_id": "where", "placeholder": "Where"},
+        ),
+        row(
+            button("Off", disabled=True),
+            button("Docs", style=5, url="https://example.com/x"),
+            button("🔔", "bell", style=2),
+        ),
         {"type": 99},
         accent_color=0xD08A2A,
     )
@@ -312,7 +356,9 @@ async def test_legacy_content_and_embeds_are_shown(pages: Pages) -> None:
 
 
 async def test_a_message_that_breaks_the_protocol_takes_nothing_else_down(pages: Pages) -> None:
-    script = await pages.scripted(message(1, {"type": 9}), message(2, content="still here", used={"user_id": "1", "name": "x"}))
+    script = await pages.scripted(
+        message(1, {"type": 9}), message(2, content="still here", used={"user_id": "1", "name": "x"})
+    )
     await expect(script.page.locator(".message").first).to_contain_text("This message could not be shown")
     await expect(script.page.locator(".message").last).to_contain_text("still here")
 
@@ -324,7 +370,7 @@ async def test_a_spoiler_is_out_of_reach_until_it_is_shown_and_stays_shown(pages
     assert await accuse.evaluate("button => { button.focus(); return document.activeElement === button }") is False
     await script.page.get_by_role("button", name="Show spoiler").click()
     await accuse.click()
-    await script.heard({"do": "click", "as": ALICE["id"], "message_id": secret["id"], "custom_id": "accuse"})
+    await script.heard(by_alice("click", message_id=secret["id"], custom_id="accuse"))
     script.show({**secret, "edited_timestamp": "2026-09-03T10:02:00+00:00"})
     await expect(script.page.locator(".message")).to_contain_text("(edited)")
     await expect(script.page.get_by_role("button", name="Show spoiler")).to_have_count(0)
@@ -364,7 +410,17 @@ async def test_markdown_is_shown_as_chats_show_it(pages: Pages) -> None:
 
 
 async def test_the_worst_texts_do_not_hold_up_the_page(pages: Pages) -> None:
-    worst = ["*" * 4000, "_" * 4000, "[" * 4000, "> " * 2000, "||" * 2000, "**a" * 1300, "`" * 3999, "~~" * 2000, "\n" * 3000 + "x"]
+    worst = [
+        "*" * 4000,
+        "_" * 4000,
+        "[" * 4000,
+        "> " * 2000,
+        "||" * 2000,
+        "**a" * 1300,
+        "`" * 3999,
+        "~~" * 2000,
+        "\n" * 3000 + "x",
+    ]
     script = await pages.scripted(*(message(n, content=one) for n, one in enumerate(worst)))
     await expect(script.page.locator(".message .text")).to_have_count(len(worst))
 
@@ -375,35 +431,57 @@ IMAGE = "<img src=x onerror=\"window.wasHacked = 'image'\">"
 SCRIPT_LINK = "javascript:window.wasHacked='link'"
 
 
-def hostile_state() -> Json:
-    """A state in which every text a bot or a person can choose is an attack."""
-    mallory = {"id": "400000000000000009", "username": IMAGE, "name": IMAGE}
-    bot = {**BOT, "global_name": IMAGE}
-    embed = {"title": IMAGE, "url": SCRIPT_LINK, "description": f"[x]({SCRIPT_LINK}) {IMAGE}", "author": {"name": IMAGE, "url": SCRIPT_LINK},
-             "footer": {"text": IMAGE}, "fields": [{"name": IMAGE, "value": IMAGE}], "image": {"url": SCRIPT_LINK}}  # fmt: skip
+HOSTILE_MARKDOWN = (
+    f"# {IMAGE}\n[click]({SCRIPT_LINK}) <{SCRIPT_LINK}> `{IMAGE}` ||{IMAGE}||\n```{IMAGE}```\n<@400000000000000009>"
+)
+MALLORY = {"id": "400000000000000009", "username": IMAGE, "name": IMAGE}
+
+
+def hostile_messages() -> list[Json]:
+    embed = {
+        "title": IMAGE, "url": SCRIPT_LINK, "description": f"[x]({SCRIPT_LINK}) {IMAGE}", "footer": {"text": IMAGE},
+        "author": {"name": IMAGE, "url": SCRIPT_LINK}, "fields": [{"name": IMAGE, "value": IMAGE}],
+        "image": {"url": SCRIPT_LINK},
+    }  # fmt: skip
     options = [{"label": IMAGE, "value": IMAGE, "description": IMAGE, "emoji": {"name": IMAGE, "id": None}}]
+    far, near = {"media": {"url": "//evil.example/x"}}, {"media": {"url": SCRIPT_LINK}, "description": IMAGE}
     components = container(
-        text(f"# {IMAGE}\n[click]({SCRIPT_LINK}) <{SCRIPT_LINK}> `{IMAGE}` ||{IMAGE}||\n```{IMAGE}```\n<@400000000000000009>"),
-        row(button("go", style=5, url=SCRIPT_LINK), button(IMAGE, f'"]{IMAGE}'), button("x", "data", style=5, url="data:text/html,<script>")),
+        text(HOSTILE_MARKDOWN),
+        row(
+            button("go", style=5, url=SCRIPT_LINK),
+            button(IMAGE, f'"]{IMAGE}'),
+            button("x", "data", style=5, url="data:text/html,<script>"),
+        ),
         row({"type": 3, "custom_id": IMAGE, "placeholder": IMAGE, "options": options}),
-        {"type": 12, "items": [{"media": {"url": SCRIPT_LINK}, "description": IMAGE}, {"media": {"url": "//evil.example/x"}}]},
+        {"type": 12, "items": [far, near]},
         {"type": 13, "file": {"url": SCRIPT_LINK}, "name": IMAGE},
     )
+    return [
+        message(1, components, author={**BOT, "global_name": IMAGE}, used={"user_id": MALLORY["id"], "name": IMAGE}),
+        message(2, author=person(MALLORY), content=f"{IMAGE} {SCRIPT_LINK}", embeds=[embed],
+                attachments=[{"url": SCRIPT_LINK, "filename": IMAGE}]),
+    ]  # fmt: skip
+
+
+def hostile_state() -> Json:
+    """A state in which every text a bot or a person can choose is an attack."""
     option = {"type": 3, "name": IMAGE, "description": IMAGE, "choices": [{"name": IMAGE, "value": "v"}]}
     return state(
-        message(1, components, author=bot, used={"user_id": mallory["id"], "name": IMAGE}),
-        message(2, author=person(mallory), content=f"{IMAGE} {SCRIPT_LINK}", embeds=[embed], attachments=[{"url": SCRIPT_LINK, "filename": IMAGE}]),
-        users=[mallory, ALICE], guild={"id": "1", "name": IMAGE}, channels=[{**GENERAL, "name": IMAGE}], log=[IMAGE],
+        *hostile_messages(),
+        users=[MALLORY, ALICE],
+        guild={"id": "1", "name": IMAGE},
+        channels=[{**GENERAL, "name": IMAGE}],
         commands=[{"name": "evil", "description": IMAGE, "options": [option]}],
         bot={"name": IMAGE, "status": "running", "pid": 1, "exit_code": None},
-    )  # fmt: skip
+        log=[IMAGE],
+    )
 
 
-def hostile_form(user: Json) -> Json:
-    label = {"type": 18, "label": IMAGE, "description": IMAGE,
-             "component": {"type": 21, "custom_id": IMAGE, "options": [{"label": IMAGE, "value": IMAGE, "description": IMAGE}]}}  # fmt: skip
-    return {"type": "form", "interaction_id": "1", "user_id": user["id"],
-            "form": {"custom_id": IMAGE, "title": IMAGE, "components": [text(IMAGE), label]}}  # fmt: skip
+def hostile_form() -> Json:
+    options = [{"label": IMAGE, "value": IMAGE, "description": IMAGE}]
+    field = labelled(IMAGE, 21, IMAGE, options=options) | {"description": IMAGE}
+    form = {"custom_id": IMAGE, "title": IMAGE, "components": [text(IMAGE), field]}
+    return {"type": "form", "interaction_id": "1", "user_id": MALLORY["id"], "form": form}
 
 
 async def test_hostile_texts_are_shown_as_text_and_run_nothing(pages: Pages) -> None:
@@ -411,7 +489,10 @@ async def test_hostile_texts_are_shown_as_text_and_run_nothing(pages: Pages) -> 
     script = await pages.scripted(first=hostile_state(), bypass_csp=True)
     page = script.page
     await expect(page.locator(".message")).to_have_count(2)
-    script.say({"type": "error", "text": IMAGE}, interaction(1, "failed", by={"id": "400000000000000009"}, text=IMAGE, name=IMAGE))
+    script.say(
+        {"type": "error", "text": IMAGE},
+        interaction(1, "failed", by=MALLORY, text=IMAGE, name=IMAGE),
+    )
     for choice in await page.locator(".choice").all():
         await choice.click()
         await expect(page.get_by_role("option")).to_contain_text([IMAGE])
@@ -420,7 +501,7 @@ async def test_hostile_texts_are_shown_as_text_and_run_nothing(pages: Pages) -> 
     await expect(page.locator(".command-fields select")).to_be_visible()
     await page.get_by_role("button", name="Show spoiler").click()
     await page.locator(".container .button:enabled").click()
-    script.say(hostile_form({"id": "400000000000000009"}))
+    script.say(hostile_form())
     await expect(page.get_by_role("dialog")).to_contain_text(IMAGE)
     await script.settled()
     assert await page.evaluate("window.wasHacked") is None
@@ -434,7 +515,9 @@ async def test_hostile_texts_are_shown_as_text_and_run_nothing(pages: Pages) -> 
 async def test_nothing_is_asked_of_another_host(pages: Pages) -> None:
     far = "https://example.com/far.png"
     gallery = {"type": 12, "items": [{"media": {"url": far}, "description": "Far away"}]}
-    script = await pages.scripted(message(1, gallery, content=f"![x]({far})", embeds=[{"title": "t", "image": {"url": far}}]))
+    script = await pages.scripted(
+        message(1, gallery, content=f"![x]({far})", embeds=[{"title": "t", "image": {"url": far}}])
+    )
     await expect(script.page.get_by_role("link", name="Far away")).to_have_attribute("href", far)
     await script.settled()
     assert [url for url in script.requested if not url.startswith("http://127.0.0.1:9/")] == []
@@ -442,7 +525,9 @@ async def test_nothing_is_asked_of_another_host(pages: Pages) -> None:
 
 async def test_the_policy_of_the_page_forbids_scripts_from_elsewhere(pages: Pages) -> None:
     script = await pages.scripted()
-    await script.page.evaluate("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=window.wasHacked=1>')")
+    await script.page.evaluate(
+        "document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=window.wasHacked=1>')"
+    )
     await script.page.locator("img[src=x]").wait_for(state="attached")
     await script.settled()
     assert await script.page.evaluate("window.wasHacked") is None
@@ -489,7 +574,7 @@ async def test_the_keyboard_stays_near_when_a_message_is_dismissed(pages: Pages)
     script = await pages.scripted(poll(1), private)
     await script.page.get_by_role("button", name="Dismiss message").focus()
     await script.page.keyboard.press("Enter")
-    await script.heard({"do": "dismiss", "as": ALICE["id"], "message_id": private["id"]})
+    await script.heard(by_alice("dismiss", message_id=private["id"]))
     script.say({"type": "message_gone", "channel_id": GENERAL["id"], "id": private["id"]})
     await expect(script.talk.get_by_text("psst")).to_have_count(0)
     await expect(script.talk).to_be_focused()
@@ -541,7 +626,7 @@ async def test_what_one_writes_brings_the_end_into_view(pages: Pages) -> None:
     await script.talk.evaluate("box => box.scrollTo(0, 0)")
     await script.page.locator("#write").fill("hello")
     await script.page.keyboard.press("Enter")
-    await script.heard({"do": "say", "as": ALICE["id"], "channel_id": GENERAL["id"], "content": "hello"})
+    await script.heard(in_general("say", content="hello"))
     script.show(message(60, author=person(ALICE), content="hello"))
     await expect(script.page.locator(".message").last).to_contain_text("hello")
     await expect(script.page.locator(".message").last).to_be_in_viewport(ratio=1)
@@ -565,7 +650,7 @@ async def test_another_channel_shows_its_own_messages_and_says_when_it_has_news(
     await expect(script.page.locator(".message .text")).to_have_text(["over here"])
     await script.page.locator("#write").fill("hi")
     await script.page.keyboard.press("Enter")
-    await script.heard({"do": "say", "as": ALICE["id"], "channel_id": OTHER["id"], "content": "hi"})
+    await script.heard(by_alice("say", channel_id=OTHER["id"], content="hi"))
 
 
 # ---- Clicks and what becomes of them
@@ -584,7 +669,7 @@ async def test_a_click_is_sent_once_and_its_button_is_busy_until_the_answer(page
     script.say(interaction(1, "answered", on=shown, custom_id="yes"))
     await expect(yes).not_to_have_attribute("aria-busy", "true")
     await expect(yes).to_have_text("Yes: 1")
-    assert script.asked == [{"do": "click", "as": ALICE["id"], "message_id": shown["id"], "custom_id": "yes"}]
+    assert script.asked == [by_alice("click", message_id=shown["id"], custom_id="yes")]
 
 
 async def test_a_failed_click_says_so_to_its_person_until_the_next_click(pages: Pages) -> None:
@@ -624,7 +709,9 @@ async def test_what_the_playground_refuses_is_said_and_frees_the_button(pages: P
 
 
 async def test_an_ephemeral_message_is_seen_by_its_user_only(pages: Pages) -> None:
-    script = await pages.scripted(poll(1), message(2, content="You already voted.", flags=EPHEMERAL, visible_to=BOB["id"]))
+    script = await pages.scripted(
+        poll(1), message(2, content="You already voted.", flags=EPHEMERAL, visible_to=BOB["id"])
+    )
     private = script.talk.get_by_text("You already voted.")
     await expect(script.page.locator(".message")).to_have_count(1)
     await script.page.get_by_text("bob", exact=True).click()
@@ -640,7 +727,7 @@ async def test_one_option_of_a_select_is_sent_at_once(pages: Pages) -> None:
     colour = script.page.get_by_role("button", name="Colour")
     await colour.click()
     await script.page.get_by_role("option", name="Green").click()
-    await script.heard({"do": "select", "as": ALICE["id"], "message_id": shown["id"], "custom_id": "colour", "values": ["green"]})
+    await script.heard(chosen(shown, "colour", "green"))
     await expect(colour).to_have_text("Green")
     await expect(colour).to_be_focused()
 
@@ -654,9 +741,11 @@ async def test_several_options_are_chosen_with_the_keyboard_alone(pages: Pages) 
     await expect(page.get_by_role("listbox")).to_be_focused()
     for key in ("End", "Space", "w", "Space", "Home", "Space"):  # the third is one too many and is not taken
         await page.keyboard.press(key)
-    await expect(page.get_by_role("option", selected=True)).to_have_text(["WednesdayAbout Wednesday", "ThursdayAbout Thursday"])
+    await expect(page.get_by_role("option", selected=True)).to_have_text(
+        ["WednesdayAbout Wednesday", "ThursdayAbout Thursday"]
+    )
     await page.keyboard.press("Enter")
-    await script.heard({"do": "select", "as": ALICE["id"], "message_id": shown["id"], "custom_id": "days", "values": ["wednesday", "thursday"]})
+    await script.heard(chosen(shown, "days", "wednesday", "thursday"))
     await expect(page.get_by_role("button", name="Days")).to_be_focused()
 
 
@@ -668,7 +757,7 @@ async def test_an_open_select_outlives_its_message_being_drawn_anew(pages: Pages
     await expect(script.talk.get_by_text("After")).to_be_visible()
     await script.page.keyboard.press("ArrowDown")
     await script.page.keyboard.press("Enter")
-    await script.heard({"do": "select", "as": ALICE["id"], "message_id": shown["id"], "custom_id": "colour", "values": ["blue"]})
+    await script.heard(chosen(shown, "colour", "blue"))
     await expect(script.page.get_by_role("button", name="Colour")).to_be_focused()
 
 
@@ -685,12 +774,19 @@ async def test_escape_leaves_a_select_as_it_was(pages: Pages) -> None:
 
 
 async def test_people_and_channels_can_be_selected(pages: Pages) -> None:
-    shown = message(1, row({"type": 5, "custom_id": "who", "placeholder": "Who"}), row({"type": 8, "custom_id": "where", "placeholder": "Where"}))
+    shown = message(
+        1,
+        row({"type": 5, "custom_id": "who", "placeholder": "Who"}),
+        row({"type": 8, "custom_id": "where", "placeholder": "Where"}),
+    )
     script = await pages.scripted(shown)
-    for name, option, custom_id, value in (("Who", "carol", "who", CAROL["id"]), ("Where", "#general", "where", GENERAL["id"])):
+    for name, option, custom_id, value in (
+        ("Who", "carol", "who", CAROL["id"]),
+        ("Where", "#general", "where", GENERAL["id"]),
+    ):
         await script.page.get_by_role("button", name=name).click()
         await script.page.get_by_role("option", name=option).click()
-        await script.heard({"do": "select", "as": ALICE["id"], "message_id": shown["id"], "custom_id": custom_id, "values": [value]})
+        await script.heard(chosen(shown, custom_id, value))
 
 
 # ---- Commands
@@ -711,8 +807,16 @@ async def test_a_command_is_picked_by_typing_and_its_options_are_sent_as_their_t
     await page.get_by_label("place").select_option("#general")
     await page.get_by_label("share").fill("0.5")
     await page.keyboard.press("Enter")
-    options = {"question": "Tea?", "minutes": 5, "secret": True, "colour": "#f00", "host": BOB["id"], "place": GENERAL["id"], "share": 0.5}
-    await script.heard({"do": "command", "as": ALICE["id"], "channel_id": GENERAL["id"], "name": "poll", "options": options})
+    options = {
+        "question": "Tea?",
+        "minutes": 5,
+        "secret": True,
+        "colour": "#f00",
+        "host": BOB["id"],
+        "place": GENERAL["id"],
+        "share": 0.5,
+    }
+    await script.heard(in_general("command", name="poll", options=options))
     await expect(page.locator("#write")).to_be_focused()
     await expect(page.locator("#write")).to_have_value("")
 
@@ -731,7 +835,7 @@ async def test_options_left_out_are_not_sent_and_wrong_ones_are_named(pages: Pag
         await expect(page.get_by_text(problem)).to_be_visible()
     await page.get_by_label("minutes").fill("")
     await page.keyboard.press("Enter")
-    await script.heard({"do": "command", "as": ALICE["id"], "channel_id": GENERAL["id"], "name": "poll", "options": {"question": "Tea?"}})
+    await script.heard(in_general("command", name="poll", options={"question": "Tea?"}))
     assert len(script.asked) == 1
 
 
@@ -744,7 +848,7 @@ async def test_subcommands_are_picked_by_their_full_name_and_context_menus_are_n
         await script.page.keyboard.press("ArrowDown")
     await script.page.keyboard.press("Tab")
     await script.page.keyboard.press("Enter")
-    await script.heard({"do": "command", "as": ALICE["id"], "channel_id": GENERAL["id"], "name": "profile edit", "options": {}})
+    await script.heard(in_general("command", name="profile edit", options={}))
 
 
 async def test_escape_leaves_the_picker_and_the_fields(pages: Pages) -> None:
@@ -773,28 +877,32 @@ async def test_what_is_being_filled_in_survives_a_bot_that_registers_the_same_co
 
 # ---- Forms
 
+FORM_ID = "700000000000000001"
+OFTEN = [{"label": "Once", "value": "once", "description": "And never again"}, {"label": "Daily", "value": "daily"}]
+THROUGH = [{"label": "Here", "value": "here", "default": True}, {"label": "Direct message", "value": "dm"}]
 FORM = {
-    "custom_id": "reminder", "title": "New reminder",
+    "custom_id": "reminder",
+    "title": "New reminder",
     "components": [
         text("Tell me **what** and when."),
-        {"type": 18, "label": "What", "description": "One line.", "component": {"type": 4, "custom_id": "what", "style": 1, "min_length": 3}},
-        {"type": 18, "label": "Notes", "component": {"type": 4, "custom_id": "notes", "style": 2, "required": False, "value": "none yet"}},
+        labelled("What", 4, "what", style=1, min_length=3) | {"description": "One line."},
+        labelled("Notes", 4, "notes", style=2, required=False, value="none yet"),
         {"type": 18, "label": "Colour", "component": select("Colour", "Red", "Blue")},
-        {"type": 18, "label": "Who", "component": {"type": 5, "custom_id": "who", "max_values": 2}},
-        {"type": 18, "label": "How often", "component": {"type": 21, "custom_id": "often", "options": [
-            {"label": "Once", "value": "once", "description": "And never again"}, {"label": "Daily", "value": "daily"}]}},
-        {"type": 18, "label": "Through", "component": {"type": 22, "custom_id": "through", "options": [
-            {"label": "Here", "value": "here", "default": True}, {"label": "Direct message", "value": "dm"}]}},
-        {"type": 18, "label": "Keep it secret", "component": {"type": 23, "custom_id": "secret"}},
-        {"type": 1, "components": [{"type": 4, "custom_id": "old", "style": 1, "label": "Old style", "required": False}]},
+        labelled("Who", 5, "who", max_values=2),
+        labelled("How often", 21, "often", options=OFTEN),
+        labelled("Through", 22, "through", options=THROUGH),
+        labelled("Keep it secret", 23, "secret"),
+        row({"type": 4, "custom_id": "old", "style": 1, "label": "Old style", "required": False}),
     ],
+}
+FILLED = {
+    "what": "Water", "notes": "none yet", "colour": ["blue"], "who": [BOB["id"], CAROL["id"]], "often": "daily",
+    "through": ["here", "dm"], "secret": True,
 }  # fmt: skip
-FILLED = {"what": "Water", "notes": "none yet", "colour": ["blue"], "who": [BOB["id"], CAROL["id"]], "often": "daily",
-          "through": ["here", "dm"], "secret": True}  # fmt: skip
 
 
-def form_for(user: Json, interaction_id: str = "700000000000000001") -> Json:
-    return {"type": "form", "interaction_id": interaction_id, "user_id": user["id"], "form": FORM}
+def form_for(user: Json) -> Json:
+    return {"type": "form", "interaction_id": FORM_ID, "user_id": user["id"], "form": FORM}
 
 
 async def test_a_form_is_filled_in_with_the_mouse(pages: Pages) -> None:
@@ -813,7 +921,7 @@ async def test_a_form_is_filled_in_with_the_mouse(pages: Pages) -> None:
     await dialog.get_by_label("Direct message").check()
     await dialog.get_by_label("Keep it secret").check()
     await dialog.get_by_role("button", name="Submit").click()
-    await script.heard({"do": "submit", "as": ALICE["id"], "interaction_id": "700000000000000001", "values": FILLED})
+    await script.heard(by_alice("submit", interaction_id=FORM_ID, values=FILLED))
     await expect(dialog).to_be_visible()
     script.say(interaction(2, "answered", kind="form"))
     await expect(dialog).to_be_hidden()
@@ -827,7 +935,7 @@ async def test_a_form_is_filled_in_with_the_keyboard_alone(pages: Pages) -> None
     await expect(script.page.get_by_label("What")).to_be_focused()
     await keyboard.type("Water")
     await tab_to(script.page, "Colour")
-    for key in ("Enter", "End", "Enter"):
+    for key in ("Enter", "Escape", "Enter", "End", "Enter"):  # Escape leaves the list, not the form
         await keyboard.press(key)
     await tab_to(script.page, "Make a selection")
     for key in ("Enter", "End", "Space", "ArrowUp", "Space", "Enter"):
@@ -836,7 +944,7 @@ async def test_a_form_is_filled_in_with_the_keyboard_alone(pages: Pages) -> None
         await keyboard.press(key)
     await tab_to(script.page, "Submit")
     await keyboard.press("Enter")
-    await script.heard({"do": "submit", "as": ALICE["id"], "interaction_id": "700000000000000001", "values": FILLED})
+    await script.heard(by_alice("submit", interaction_id=FORM_ID, values=FILLED))
     script.show(poll(1, yes=1))  # the message behind is drawn anew meanwhile
     script.say(interaction(2, "answered", kind="form"))
     await expect(script.page.get_by_role("dialog")).to_be_hidden()
@@ -877,8 +985,12 @@ async def test_a_form_that_failed_stays_open_with_what_was_written(pages: Pages,
     dialog = script.page.get_by_role("dialog")
     await dialog.get_by_label("Notes").fill("Water the plants")
     await dialog.get_by_role("button", name="Submit").click()
-    await script.heard({"do": "submit", "as": ALICE["id"], "interaction_id": "700000000000000001", "values": {"notes": "Water the plants"}})
-    script.say(interaction(2, "failed", kind="form") if answer == "failed" else {"type": "error", "text": "Notes are too long."})
+    await script.heard(by_alice("submit", interaction_id=FORM_ID, values={"notes": "Water the plants"}))
+    script.say(
+        interaction(2, "failed", kind="form")
+        if answer == "failed"
+        else {"type": "error", "text": "Notes are too long."}
+    )
     wanted = "This interaction failed. Try again or cancel." if answer == "failed" else "Notes are too long."
     await expect(dialog.get_by_role("alert")).to_have_text(wanted)
     await expect(dialog.get_by_label("Notes")).to_have_value("Water the plants")
@@ -938,14 +1050,19 @@ async def test_a_lost_connection_is_said_and_comes_back(pages: Pages) -> None:
 
 async def test_without_a_connection_nothing_is_lost_silently(pages: Pages) -> None:
     script = await pages.scripted(poll(1))
-    await script.page.route_web_socket("**/page/socket", lambda socket: None)  # from now on nobody answers
+    write = script.page.locator("#write")
+    script.is_silent = True
     await script.hang_up()
     await expect(script.page.get_by_role("status")).to_contain_text("No connection to the playground. Trying again…")
-    await script.page.locator("#write").fill("hello")
+    await write.fill("hello")
     await script.page.keyboard.press("Enter")
-    await script.settled()
-    # The mocked socket opens although nobody answers, so the words either left or are still in the field with a reason.
-    assert await script.page.get_by_role("status").is_visible()
+    await expect(script.page.get_by_role("alert")).to_have_text("Not sent: there is no connection to the playground.")
+    await expect(write).to_have_value("hello")
+    script.is_silent = False
+    await script.page.get_by_role("button", name="Try now").click()
+    await expect(script.page.locator("#connection")).to_be_hidden()
+    await write.press("Enter")
+    await script.heard(in_general("say", content="hello"))
 
 
 async def test_a_page_of_another_playground_is_told_to_reload(pages: Pages) -> None:
@@ -968,7 +1085,10 @@ async def test_news_is_read_out_once_and_the_log_is_not(pages: Pages) -> None:
     script.say({"type": "log", "line": "chatter"})
     script.show(message(3, container(text("Tea?"), row(button("Yes"))), flags=EPHEMERAL, visible_to=BOB["id"]))
     script.show(message(4, container(text("Tea?"), row(button("Yes")))))
-    await expect(news).to_have_text(["Everclick is thinking…", "Everclick: Done.", "Everclick: Tea?, Yes"])
+    said = ["Everclick is thinking…", "Everclick: Done.", "Everclick: Tea?, Yes"]
+    await expect(news).to_have_text(said)
+    script.say(interaction(1, "failed", on=poll(1), by=BOB), interaction(2, "failed", on=poll(1)))
+    await expect(news).to_have_text([*said, "This interaction failed"])
 
 
 async def blame(page: Page) -> list[str]:
@@ -981,19 +1101,40 @@ async def blame(page: Page) -> list[str]:
 def rich_talk() -> list[Json]:
     """One of everything a page can show, for the eyes of axe."""
     everything = container(
-        text("## Tea?\n**bold** ~~gone~~ `code` [link](https://example.com/) <@400000000000000001> ||secret||\n> quote\n-# small"),
-        row(*(button(f"Style {style}", style=style) for style in (1, 2, 3, 4)), button("Docs", style=5, url="https://example.com/")),
+        text("## Tea?\n**bold** ~~gone~~ `code` [link](https://example.com/) <@400000000000000001> ||secret||"),
+        text("> quote\n-# small\n- one"),
+        row(
+            *(button(f"Style {style}", style=style) for style in (1, 2, 3, 4)),
+            button("Docs", style=5, url="https://example.com/"),
+        ),
         row(button("Off", disabled=True), button("🔔", "bell", style=2)),
         row(select("Colour", "Red", "Blue"), select("Days", "Monday", "Tuesday", most=2)),
-        {"type": 9, "components": [text("Profile")], "accessory": {"type": 11, "media": {"url": RED_DOT}, "description": "A dot"}},
-        {"type": 12, "items": [{"media": {"url": "https://example.com/x.png"}, "description": "Far"}, {"media": {"url": RED_DOT}, "spoiler": True}]},
+        {
+            "type": 9,
+            "components": [text("Profile")],
+            "accessory": {"type": 11, "media": {"url": RED_DOT}, "description": "A dot"},
+        },
+        {
+            "type": 12,
+            "items": [
+                {"media": {"url": "https://example.com/x.png"}, "description": "Far"},
+                {"media": {"url": RED_DOT}, "spoiler": True},
+            ],
+        },
         {"type": 14, "divider": True, "spacing": 1},
         accent_color=0x2E9E5B,
     )
-    embed = {"title": "Title", "description": "```\ncode\n```", "fields": [{"name": "a", "value": "b", "inline": True}], "color": 1}
+    embed = {
+        "title": "Title",
+        "description": "```\ncode\n```",
+        "fields": [{"name": "a", "value": "b", "inline": True}],
+        "color": 1,
+    }
     return [
         message(1, author=person(ALICE), content="Hello"),
-        message(2, everything, used={"user_id": ALICE["id"], "name": "poll"}, edited_timestamp="2026-09-03T10:02:00+00:00"),
+        message(
+            2, everything, used={"user_id": ALICE["id"], "name": "poll"}, edited_timestamp="2026-09-03T10:02:00+00:00"
+        ),
         message(3, content="legacy", embeds=[embed]),
         message(4, flags=THINKING, used={"user_id": BOB["id"], "name": "ask"}),
         message(5, content="You already voted.", flags=EPHEMERAL, visible_to=ALICE["id"]),
@@ -1004,9 +1145,15 @@ def rich_talk() -> list[Json]:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_axe_finds_nothing_serious(pages: Pages, scheme: str, width: int) -> None:
     shown = rich_talk()
-    script = await pages.scripted(*shown, color_scheme=scheme, reduced_motion="reduce", viewport={"width": width, "height": 900})
+    script = await pages.scripted(
+        *shown, color_scheme=scheme, reduced_motion="reduce", viewport={"width": width, "height": 900}
+    )
     page = script.page
-    script.say(interaction(1, "failed", on=shown[1], custom_id="x"), interaction(2, "failed", name="ping"), {"type": "error", "text": "Refused."})
+    script.say(
+        interaction(1, "failed", on=shown[1], custom_id="x"),
+        interaction(2, "failed", name="ping"),
+        {"type": "error", "text": "Refused."},
+    )
     await expect(page.get_by_role("alert")).to_be_visible()
     if width < 1000:
         await page.get_by_role("button", name="Controls").click()
@@ -1032,7 +1179,11 @@ async def test_the_page_fits_a_screen_of_360_pixels(pages: Pages) -> None:
     assert await page.evaluate("document.documentElement.scrollWidth") <= 360
     scroller = script.talk
     assert await scroller.evaluate("box => box.scrollWidth <= box.clientWidth")
-    for control in (page.locator("#write"), page.get_by_role("button", name="Send"), page.get_by_text("carol", exact=True)):
+    for control in (
+        page.locator("#write"),
+        page.get_by_role("button", name="Send"),
+        page.get_by_text("carol", exact=True),
+    ):
         await expect(control).to_be_in_viewport(ratio=1)
     await page.get_by_role("button", name="Controls").click()
     await page.get_by_role("button", name="Kill").click()
@@ -1045,15 +1196,144 @@ async def test_nothing_moves_for_who_asked_for_less_motion(pages: Pages) -> None
     assert await script.page.evaluate("document.getAnimations().length") == 0
 
 
+OUTLINE_OF_THE_FOCUSED = """() => {
+  const one = document.activeElement;
+  return getComputedStyle(one.matches(".visually-hidden") ? one.closest("label") : one).outlineStyle;
+}"""
+
+
 async def test_the_keyboard_is_always_seen(pages: Pages) -> None:
     script = await pages.scripted(*rich_talk())
     unseen: list[str] = []
     for _ in range(30):
         await script.page.keyboard.press("Tab")
-        outline = await script.page.evaluate(
-            "() => { const e = document.activeElement; const seen = e.matches('.visually-hidden') ? e.closest('label') : e;"
-            " return getComputedStyle(seen).outlineStyle }"
-        )
-        if outline == "none":
+        if await script.page.evaluate(OUTLINE_OF_THE_FOCUSED) == "none":
             unseen.append(await focused(script.page))
     assert unseen == []
+
+
+# ---- Stories: the page, the playground and the bot together
+
+
+class Story:
+    """A person at the page of a playground in which the repository's own bot runs."""
+
+    def __init__(self, page: Page, discord: Discord, bot: BotProcess) -> None:
+        self.page = page
+        self.discord = discord
+        self.bot = bot
+        self.talk = page.get_by_label("Messages", exact=True)
+        self.panel = page.get_by_role("complementary")
+
+    async def use_poll(self, question: str) -> None:
+        await self.page.locator("#write").press_sequentially("/poll")
+        await self.page.keyboard.press("Enter")
+        await self.page.keyboard.type(question)
+        await self.page.keyboard.press("Enter")
+        await expect(self.talk.get_by_role("heading", name=question)).to_be_visible()
+
+    async def act_as(self, name: str) -> None:
+        await self.page.locator(".person", has_text=name).click()
+
+    def yes(self) -> Locator:
+        return self.talk.get_by_role("button", name="Yes:")
+
+    async def press(self, name: str) -> None:
+        await self.panel.get_by_role("button", name=name, exact=True).click()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def story(pages: Pages) -> AsyncIterator[Story]:
+    page = await pages.blank()
+    async with Discord() as discord:
+        bot = await discord.start_bot(ROOT / "bot.py")
+        await bot.ready(timeout=PATIENCE_MS / 1000)
+        await page.goto(discord.url)
+        told = Story(page, discord, bot)
+        await expect(told.panel).to_contain_text("running")
+        yield told
+        await page.close()
+
+
+async def test_the_story_three_people_vote_over_a_kill(story: Story) -> None:
+    await story.use_poll("Tea?")
+    await expect(story.talk.locator(".used")).to_contain_text("used /poll")
+    await story.act_as("bob")
+    await story.yes().click()
+    await expect(story.yes()).to_have_text("Yes: 1")
+    await story.press("Kill")
+    await expect(story.panel).to_contain_text("stopped · exit code -9")
+    await story.press("Start")
+    await expect(story.panel).to_contain_text("running")
+    await story.act_as("carol")
+    await story.yes().click()
+    await expect(story.yes()).to_have_text("Yes: 2")
+
+
+async def test_the_story_with_the_keyboard_alone(story: Story) -> None:
+    page, keyboard = story.page, story.page.keyboard
+    await keyboard.press("Tab")
+    assert await focused(page) == "Skip to the message field"
+    await keyboard.press("Enter")
+    await expect(page.locator("#write")).to_be_focused()
+    for keys in ("/poll", "Tea?"):
+        await keyboard.type(keys)
+        await keyboard.press("Enter")
+    await expect(story.yes()).to_have_text("Yes: 0")
+    await tab_to(page, "alice", "Shift+Tab")
+    await keyboard.press("ArrowRight")
+    await tab_to(page, "Yes: 0", "Shift+Tab")
+    await keyboard.press("Enter")
+    await expect(story.yes()).to_have_text("Yes: 1")
+    await expect(story.yes()).to_be_focused()
+    await tab_to(page, "Kill")
+    await keyboard.press("Space")
+    await expect(story.panel).to_contain_text("stopped")
+    await tab_to(page, "Start", "Shift+Tab")
+    await keyboard.press("Space")
+    await expect(story.panel).to_contain_text("running")
+    await tab_to(page, "bob", "Shift+Tab")
+    await keyboard.press("ArrowRight")
+    await tab_to(page, "Yes: 1", "Shift+Tab")
+    await keyboard.press("Space")
+    await expect(story.yes()).to_have_text("Yes: 2")
+    await expect(story.yes()).to_be_focused()
+
+
+async def test_only_who_voted_twice_is_told_so(story: Story, pages: Pages) -> None:
+    await story.use_poll("Tea?")
+    for wanted in ("Yes: 1", "Yes: 1"):
+        await story.yes().click()
+        await expect(story.yes()).to_have_text(wanted)
+    private = story.talk.get_by_text("You already voted.")
+    await expect(private).to_be_visible()
+    await story.act_as("bob")
+    await expect(private).to_have_count(0)
+    await story.act_as("alice")
+    await story.page.get_by_role("button", name="Dismiss message").click()
+    await expect(private).to_have_count(0)
+
+
+async def test_a_click_on_a_dead_bot_fails_for_its_person(story: Story) -> None:
+    await story.use_poll("Tea?")
+    await story.press("Kill")
+    await expect(story.panel).to_contain_text("stopped")
+    await story.yes().click()
+    await expect(story.yes()).to_have_attribute("aria-busy", "true")
+    await story.page.get_by_role("button", name="Advance the clock by 1 minute").click()
+    await expect(story.talk.get_by_text("This interaction failed")).to_be_visible()
+    await expect(story.yes()).not_to_have_attribute("aria-busy", "true")
+    await story.act_as("bob")
+    await expect(story.talk.get_by_text("This interaction failed")).to_have_count(0)
+
+
+async def test_two_windows_are_two_people_in_one_channel(story: Story, pages: Pages) -> None:
+    other = await pages.blank()
+    await other.goto(story.discord.url)
+    await other.locator(".person", has_text="bob").click()
+    await story.page.locator("#write").fill("Hello **bob**")
+    await story.page.keyboard.press("Enter")
+    await expect(other.locator(".message strong", has_text="bob")).to_have_text("bob")
+    await other.reload()
+    await expect(other.get_by_role("radio", name="bob")).to_be_checked()
+    await other.close()

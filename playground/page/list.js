@@ -19,10 +19,11 @@ export function syncList(list, entries) {
   for (const [key, item] of old) if (!wanted.has(key)) item.remove();
   let next = list.firstElementChild;
   for (const entry of entries) {
-    const item = currentItem(old.get(entry.key), entry);
-    if (old.get(entry.key) === next) next = next?.nextElementSibling ?? null;
-    if (old.has(entry.key)) replaceIfOther(old.get(entry.key), item);
-    else list.insertBefore(item, next);
+    const before = old.get(entry.key);
+    const item = currentItem(before, entry);
+    if (before !== undefined && before === next) next = before.nextElementSibling;
+    else list.insertBefore(before ?? item, next);
+    if (before !== undefined && before !== item) before.replaceWith(item);
   }
 }
 
@@ -33,10 +34,6 @@ function currentItem(item, { key, parts, build }) {
   built.dataset.key = key;
   partsOf.set(built, parts);
   return built;
-}
-
-function replaceIfOther(old, item) {
-  if (old !== item) old.replaceWith(item);
 }
 
 /** Run `change` on the list inside `scroller` and leave focus and place where they were; `isAtEnd` keeps the end in view. */

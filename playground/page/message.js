@@ -12,7 +12,7 @@ import { failureInWords, isThinking } from "./world.js";
  */
 export function messageItem(scene, isFirst) {
   const { message } = scene;
-  const classes = ["message", isFirst ? "first" : "next", message.visible_to && "ephemeral", isThinking(message) && "waiting"];
+  const classes = ["message", isFirst ? "first" : "next", message.visible_to && "ephemeral"];
   return el("li", { class: classes.filter(Boolean).join(" "), tabindex: -1 },
     usedLine(message.used, scene.world),
     isFirst && avatar(message.author.id, authorName(message.author), isApp(message.author)),
@@ -26,7 +26,7 @@ export function messageItem(scene, isFirst) {
 export function commandItem(interaction, world) {
   const hasFailed = interaction.state === "failed";
   const text = hasFailed ? failureInWords(interaction) : "Sending the command…";
-  return el("li", { class: `message first ephemeral ${hasFailed ? "" : "waiting"}`, tabindex: -1 },
+  return el("li", { class: `message first ephemeral ${hasFailed ? "" : "sending"}`, tabindex: -1 },
     usedLine({ user_id: interaction.user_id, name: interaction.name }, world),
     hasFailed ? failureLine(text) : el("p", { class: "note" }, dots(), text),
     hasFailed && onlyYouLine(() => world.dismissCommand(interaction.id)));

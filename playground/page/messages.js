@@ -4,7 +4,7 @@ import { announce } from "./announce.js";
 import { el } from "./dom.js";
 import { focusPlace, isScrolledToEnd, keepPlace, placeOf, syncList } from "./list.js";
 import { commandItem, dayItem, messageInWords, messageItem } from "./message.js";
-import { compareIds, isThinking } from "./world.js";
+import { compareIds, failureInWords, isThinking } from "./world.js";
 
 const SHOWN_AT_ONCE = 200;
 const TOGETHER_MS = 7 * 60 * 1000;
@@ -35,6 +35,7 @@ export class MessageList {
     new ResizeObserver(() => this.#holdEnd()).observe(scroller);
     new ResizeObserver(() => this.#holdEnd()).observe(this.#list);
     world.on("sent", () => this.#toEnd());
+    world.on("outcome", (interaction) => this.#tellFailure(interaction));
     world.watch(["messages", "people"], () => this.#draw());
   }
 
@@ -69,7 +70,7 @@ export class MessageList {
     const isFirst = isNewDay || !isSameBreath(previous, message);
     const entry = { key: `m${message.id}`, id: message.id, parts: [message, isFirst, ...this.#surroundings(message.id)],
       build: () => messageItem(this.#scene(message), isFirst) };
-    const day = { key: `day-${dayOf(message)}`, parts: [], build: () => dayItem(message.timestamp) };
+    const day = { key: `day-${message.id}`, parts: [dayOf(message)], build: () => dayItem(message.timestamp) };
     return isNewDay ? [day, entry] : [entry];
   }
 
@@ -133,6 +134,10 @@ export class MessageList {
       announce(messageInWords(message));
       this.#latest.hidden = this.#isAtEnd;
     }
+  }
+
+  #tellFailure(interaction) {
+    if (interaction.state === "failed" && interaction.user_id === this.#world.actingAs) announce(failureInWords(interaction));
   }
 }
 

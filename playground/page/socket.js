@@ -14,6 +14,7 @@ export class Socket {
   #received;
   #changed;
   #socket = null;
+  #isGreeted = false; // the server has answered with its state
   #retryMs = RETRY_FIRST_MS;
   #timer = 0;
 
@@ -24,18 +25,22 @@ export class Socket {
     this.#changed = changed;
   }
 
+  /** Connect now. A connection that is already there, or a try that is under way, is given up. */
   connect() {
     clearTimeout(this.#timer);
+    this.#isGreeted = false;
+    const old = this.#socket;
     const socket = new WebSocket(this.#url);
     this.#socket = socket;
-    socket.addEventListener("open", () => this.send({ do: "hello", token: this.#token }));
-    socket.addEventListener("message", (event) => this.#read(event.data));
-    socket.addEventListener("close", (event) => this.#closed(event.code));
+    old?.close();
+    socket.addEventListener("open", () => socket.send(JSON.stringify({ do: "hello", token: this.#token })));
+    socket.addEventListener("message", (event) => socket === this.#socket && this.#read(event.data));
+    socket.addEventListener("close", (event) => socket === this.#socket && this.#closed(event.code));
   }
 
-  /** Send a packet and return true, or return false when there is no connection: nothing is queued. */
+  /** Send a packet and return true, or return false while there is no connection: nothing is queued. */
   send(packet) {
-    if (this.#socket?.readyState !== WebSocket.OPEN) return false;
+    if (!this.#isGreeted || this.#socket.readyState !== WebSocket.OPEN) return false;
     this.#socket.send(JSON.stringify(packet));
     return true;
   }
@@ -43,6 +48,7 @@ export class Socket {
   #read(text) {
     const packet = JSON.parse(text);
     if (packet.type === "state") {
+      this.#isGreeted = true;
       this.#retryMs = RETRY_FIRST_MS;
       this.#changed("open");
     }
