@@ -10,10 +10,13 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+
+import bot
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGETS = ["help", "play", "test", "check", "bench", "crash", "clean"]
@@ -23,13 +26,18 @@ on_posix = pytest.mark.skipif(os.name != "posix", reason="make and bash are for 
 pytestmark = on_posix
 
 
+def plain_environment() -> dict[str, str]:
+    """The environment without what would steer make, the bot, or a browser onto this screen."""
+    steering = {"MAKEFLAGS", "MAKELEVEL", "PYTHON", "DISPLAY", "WAYLAND_DISPLAY", *bot.SETTINGS}
+    return {name: value for name, value in os.environ.items() if name not in steering}
+
+
 def run(*command: str | Path, cwd: Path, expect: int = 0, **env: str) -> str:
     """Run to the end, check the exit code, and return what was printed on both streams."""
-    clean = {name: value for name, value in os.environ.items() if name not in {"MAKEFLAGS", "MAKELEVEL", "PYTHON"}}
     done = subprocess.run(
         [*map(str, command)],
         cwd=cwd,
-        env=clean | env,
+        env=plain_environment() | env,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -256,6 +264,40 @@ def test_the_bot_works_without_the_other_folders(tmp_path: Path) -> None:
     run(sys.executable, "bot.py", "check", cwd=tmp_path)
 
 
+SETTING = re.compile(r"^(?:# )?(?P<name>[A-Z_]+)=(?P<value>.*)$")
+
+
+def example_settings() -> dict[str, str]:
+    """Each setting in config.example.env with its value there, commented out or not."""
+    lines = (ROOT / "config.example.env").read_text("utf-8").splitlines()
+    return {match["name"]: match["value"] for match in map(SETTING.match, lines) if match}
+
+
+def test_the_example_configuration_names_every_setting_with_its_meaning() -> None:
+    assert example_settings().keys() == bot.SETTINGS.keys()
+    lines = (ROOT / "config.example.env").read_text("utf-8").splitlines()
+    for above, line in pairwise(lines):
+        if SETTING.match(line):
+            assert re.match(r"# \w.*\.", above), f"config.example.env: say above {line} what it means"
+
+
+def test_the_example_configuration_shows_the_defaults() -> None:
+    for name, value in example_settings().items():
+        setting, default = bot.SETTINGS[name], getattr(bot.Config(), bot.SETTINGS[name].attribute)
+        if name != "DISCORD_TOKEN":
+            assert (setting.read(value) if value else None) == default, f"config.example.env: {name}={value}"
+
+
+def test_the_copied_example_is_refused_until_it_has_a_token(tmp_path: Path) -> None:
+    """And nothing else in it is a mistake, when all of it is put in force."""
+    shutil.copy(ROOT / "bot.py", tmp_path)
+    text = (ROOT / "config.example.env").read_text("utf-8")
+    (tmp_path / "config.env").write_text(re.sub(r"(?m)^# (?=[A-Z_]+=)", "", text))
+    said = run(sys.executable, "bot.py", cwd=tmp_path, expect=2).splitlines()
+    assert len(said) == 1
+    assert re.match(r"config\.env line \d+: DISCORD_TOKEN is still the placeholder", said[0])
+
+
 # ---- A fresh clone -----------------------------------------------------------------------------------------------
 
 
@@ -273,9 +315,14 @@ def clone(tmp_path: Path) -> Path:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_make_play_on_a_fresh_clone_serves_the_page(clone: Path) -> None:
-    command = ["make", "play", "ARGS=--port 0 --no-open"]
     with subprocess.Popen(
-        command, cwd=clone, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True
+        ["make", "play", "ARGS=--port 0"],
+        cwd=clone,
+        env=plain_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as play:
         assert play.stdout
         try:

@@ -7,7 +7,9 @@ snippet and see it complain. A complaint names the line and the remedy.
 from __future__ import annotations
 
 import ast
+import inspect
 import io
+import pydoc
 import re
 import statistics
 import subprocess
@@ -18,7 +20,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,6 +88,10 @@ class Source:
 
     def section_at(self, line: int) -> Section:
         return next(section for section in reversed(self.sections) if section.first_line <= line)
+
+    def prose_of(self, section: Section) -> str:
+        """The comment lines directly under the section's marker."""
+        return "\n".join(takewhile(re.compile(r"# \S").match, self.lines[section.first_line :]))
 
     @cached_property
     def functions(self) -> list[Function]:
@@ -233,12 +239,11 @@ def contents_differ(source: Source) -> list[str]:
 
 def prose_missing(source: Source) -> list[str]:
     complaints: list[str] = []
-    for number, _, at in source.markers:
-        below = source.lines[at:]
-        prose = next((count for count, line in enumerate(below) if not re.match(r"# \S", line)), len(below))
+    for marker in source.markers:
+        prose = len(source.prose_of(Section(*marker, 0)).splitlines())
         if not 2 <= prose <= 4:
             want = "Say in two to four what it is for and what it promises"
-            complaints.append(source.at(at, f"section {number} opens with {prose} lines of comment. {want}."))
+            complaints.append(source.at(marker[2], f"section {marker[0]} opens with {prose} lines of comment. {want}."))
     return complaints
 
 
@@ -261,7 +266,10 @@ def glossary_missing(source: Source) -> list[str]:
 
 
 def used_above_its_section(source: Source) -> list[str]:
-    """Names of this file that are read in an earlier section than the one that defines them, annotations included."""
+    """Names of this file that are read in an earlier section than the one that defines them.
+
+    An annotation may look ahead when the section's opening prose has told the reader of that name.
+    """
     defined: dict[str, int] = {}
     for node in module_statements(source.tree):
         for name in names_bound_by(node):
@@ -269,11 +277,13 @@ def used_above_its_section(source: Source) -> list[str]:
     finder = FreeNames()
     finder.visit(source.tree)
     complaints: dict[tuple[str, int], str] = {}
-    for name, line in finder.found:
+    for name, line, is_type in finder.found:
         here, there = source.section_at(line), source.section_at(defined.get(name, line))
-        if there.number > here.number:
+        told = is_type and re.search(rf"\b{name}\b", source.prose_of(here))
+        if there.number > here.number and not told:
             what = f"section {here.number} uses {name}, which section {there.number} defines on line {defined[name]}"
-            complaints[name, here.number] = source.at(line, f"{what}. Move it up, or hand it in as an argument.")
+            remedy = "Name it in the section's opening prose" if is_type else "Move it up, or hand it in as an argument"
+            complaints[name, here.number] = source.at(line, f"{what}. {remedy}.")
     return list(complaints.values())
 
 
@@ -310,17 +320,18 @@ def names_bound_by(node: ast.AST) -> Iterator[str]:
 
 
 class FreeNames(ast.NodeVisitor):
-    """Collects the names that are read and that no function or class around them binds, with their lines."""
+    """Collects the names that are read and that no function or class around them binds: name, line, is it a type."""
 
     def __init__(self) -> None:
-        self.found: list[tuple[str, int]] = []
+        self.found: list[tuple[str, int, bool]] = []
+        self.in_annotation = False
         self.scopes: list[tuple[set[str], bool]] = []
 
     def visit_Name(self, node: ast.Name) -> None:
         inner = self.scopes[-1][0] if self.scopes else set[str]()
         outer = (names for names, is_class in self.scopes if not is_class)
         if isinstance(node.ctx, ast.Load) and node.id not in inner and not any(node.id in names for names in outer):
-            self.found.append((node.id, node.lineno))
+            self.found.append((node.id, node.lineno, self.in_annotation))
 
     def visit_function(self, node: Function) -> None:
         arguments = all_arguments(node.args)
@@ -360,10 +371,12 @@ class FreeNames(ast.NodeVisitor):
 
     def visit_annotation(self, node: ast.expr | None) -> None:
         """Look into quoted annotations too: quotes do not make a look-ahead easier to read."""
+        self.in_annotation = True
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             self.visit(ast.increment_lineno(ast.parse(node.value, mode="eval"), node.lineno - 1))
         elif node is not None:
             self.visit(node)
+        self.in_annotation = False
 
     def visit_inside(self, body: Sequence[ast.AST], names: set[str], *, is_class: bool) -> None:
         self.scopes.append((names, is_class))
@@ -383,14 +396,16 @@ def all_arguments(args: ast.arguments) -> list[ast.arg]:
 def undocumented(source: Source) -> list[str]:
     """Public classes, functions and methods without a docstring that begins with a sentence.
 
-    A method that overrides a documented one of this file needs none, nor does an overload, nor a property's setter,
-    nor the methods of the examples in the section that the reader replaces.
+    A method that overrides a documented one needs none, nor does an overload, nor a property's setter. In the section
+    that the reader replaces, neither do the methods of an example, nor a command, whose mark says what it is for.
     """
     classes = {node.name: node for node in source.tree.body if isinstance(node, ast.ClassDef)}
     complaints: list[str] = []
     for node, owner in public_definitions(source.tree):
-        is_example = owner is not None and source.section_at(node.lineno).title == EXAMPLES_TITLE
-        is_second = any(called(mark) in {"overload", "setter", "deleter"} for mark in node.decorator_list)
+        marks = set(map(called, node.decorator_list))
+        in_examples = source.section_at(node.lineno).title == EXAMPLES_TITLE
+        is_example = in_examples and (owner is not None or "command" in marks)
+        is_second = marks & {"overload", "setter", "deleter"}
         if is_example or is_second or (owner and is_documented_above(node.name, owner, classes)):
             continue
         first = (ast.get_docstring(node) or "").partition("\n")[0]
@@ -414,8 +429,10 @@ def public_definitions(
 
 
 def is_documented_above(name: str, owner: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> bool:
+    """True when a base of the class, in this file or in a library, documents a method of that name."""
     bases = [classes[base] for base in map(called, owner.bases) if base in classes and base != owner.name]
-    return any(
+    libraries = [pydoc.locate(base) for base in map(dotted, owner.bases) if "." in base]
+    return any(inspect.getdoc(getattr(library, name, None)) for library in libraries) or any(
         is_documented_above(name, base, classes)
         or any(isinstance(node, Function) and node.name == name and docstring_of(node) for node in base.body)
         for base in bases
@@ -515,15 +532,20 @@ def strange_imports(source: Source) -> list[str]:
 
 
 def names_from_modules(source: Source) -> list[str]:
-    """Uses of `__module__`, and of `__name__` other than to ask whether this is `__main__`."""
+    """Uses of `__module__`, and of `__name__` other than to ask whether this is `__main__` or to find the module."""
     remedy = "It changes when bot.py is run as a script. Write the name out."
-    compared = {part for node in ast.walk(source.tree) if isinstance(node, ast.Compare) for part in ast.walk(node)}
+    asking = [
+        node
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Compare) or (isinstance(node, ast.Subscript) and dotted(node.value) == "sys.modules")
+    ]
+    allowed = {part for node in asking for part in ast.walk(node)}
     complaints: list[str] = []
     for node in ast.walk(source.tree):
         match node:
             case ast.Attribute(attr="__module__") | ast.Constant(value="__module__") | ast.Name(id="__module__"):
                 complaints.append(source.at(node.lineno, f"__module__ is used. {remedy}"))
-            case ast.Name(id="__name__") if node not in compared:
+            case ast.Name(id="__name__") if node not in allowed:
                 complaints.append(source.at(node.lineno, f"__name__ is used as a name. {remedy}"))
             case _:
                 pass
@@ -804,9 +826,14 @@ BAD: list[tuple[Rule, str, str]] = [
     (used_above_its_section, GOOD.replace("pen: str", "pen: main"), "section 1 uses main"),
     (used_above_its_section, GOOD.replace("pen: str", "pen: 'main | None'"), "section 1 uses main"),
     (used_above_its_section, GOOD.replace("return pen\n", "return main\n\n    main = 1\n"), "section 1 uses main"),
+    (used_above_its_section, GOOD.replace("return pen\n", "return main\n").replace("a colour", "main"), "uses main"),
+    (used_above_its_section, GOOD.replace("pen: str", "pen: main").replace("a colour", "mains"), "uses main"),
     (undocumented, 'class A:\n    """A."""\n    def b(self) -> None: ...\n', "line 3: b is public"),
     (undocumented, 'async def b() -> None:\n    """Do b"""\n', "line 2: the first line on b is no sentence"),
     (undocumented, GOOD.replace("(Shape)", ""), "draw is public"),
+    (undocumented, GOOD.replace("(Shape)", "(json.JSONEncoder)"), "draw is public"),
+    (undocumented, "# ---- 1. Your bot ----\nasync def a() -> None: ...\n", "a is public"),
+    (undocumented, "# ---- 1. Your bot ----\nclass A:\n    def b(self) -> None: ...\n", "A is public"),
     (unannotated, "def f(a, *b, c: int, **d) -> None: ...\n", "line 1: f has no type for a, b, d"),
     (unannotated, "class A:\n    def f(self, a: int): ...\n", "f has no type for the result"),
     (unannotated, "class A:\n    @staticmethod\n    def f(a) -> int: ...\n", "f has no type for a"),
@@ -836,6 +863,9 @@ def test_every_rule_was_tried_on_bad_text() -> None:
 
 
 ALLOWED: list[tuple[Rule, str]] = [
+    (undocumented, GOOD.replace("class Round(Shape)", "class Round(json.JSONEncoder)").replace("draw(", "encode(")),
+    (undocumented, "# ---- 1. Your bot ----\n@command('a', 'Do a.')\nasync def a() -> None: ...\n"),
+    (undocumented, '# ---- 1. Your bot ----\nclass A:\n    """A."""\n    def b(self) -> None: ...\n'),
     (nested_too_deep, deep(4)),
     (nested_too_deep, "def f(x: int) -> None:\n    if x: pass\n" + "    elif x: pass\n" * 9),
     (functions_too_long, long(60).replace("print()", "print()  # why\n\n    # why\n")),
@@ -845,9 +875,11 @@ ALLOWED: list[tuple[Rule, str]] = [
     (used_above_its_section, GOOD.replace("return pen\n", "return [main for main in pen]\n")),
     (used_above_its_section, GOOD.replace("return pen\n", "return lambda main: main.pen\n")),
     (used_above_its_section, GOOD.replace("return pen\n", "return self.main(main=pen)\n")),
+    (used_above_its_section, GOOD.replace("pen: str", "pen: main").replace("has a colour", "calls main")),
     (mutable_globals, "A = 1\nB = (1, -2)\nC = re.compile('x')\nD = frozenset({1})\nE = dict[str, int]\nf = []\n"),
     (mutable_globals, "@dataclass(frozen=True)\nclass A: ...\na = A()\nb = A()\nc = A()\nd = A()\n"),
     (strange_imports, "def f() -> None:\n    from playground import main\n"),
+    (names_from_modules, "sys.modules.setdefault('bot', sys.modules[__name__])\n"),
     (names_from_modules, "if __name__ == '__main__':\n    print(type(1).__name__)\n"),
 ]
 
