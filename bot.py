@@ -27,9 +27,9 @@ Contents
  6  Contexts and commands      what a handler is given; slash commands from annotated functions
  7  Dispatch                   the one path from an accepted event to a finished one
  8  Gateway                    a session that outlives the process
- 10 Running                    start, stop and everything between
- 11 Your bot                   three examples; delete them and write here
- 12 Command line               run, check, playground
+ 10  Running                   start, stop and everything between
+ 11  Your bot                  three examples; delete them and write here
+ 12  Command line              run, check, playground
 
 Glossary
  event    what arrives from Discord, here: an interaction (a command or a click)
@@ -43,7 +43,8 @@ Glossary
 """
 
 # ---- 0. Head ---------------------------------------------------------------------------------------------------------
-# What the rest needs: the imports, one alias for add-ons, and constants with their unit in the name.
+# What the rest needs: the imports, one alias for add-ons, constants with their unit in the name, and JSON that bears
+# whatever comes in.
 
 from __future__ import annotations
 
@@ -70,7 +71,17 @@ import traceback
 import typing
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -146,49 +157,8 @@ def bot_id_of(token: str) -> BotId:
         if not dot or not 0 < int(digits) < 1 << 63:
             raise ValueError
     except (ValueError, binascii.Error, UnicodeDecodeError):
-        raise ValueError("is not a bot token. Copy it from the Bot page of your application, Reset Token") from None
+        raise ValueError("is not a bot token. Copy it from your application's Bot page, Reset Token") from None
     return BotId(int(digits))
-
-
-def _token(text: str) -> str:
-    if "paste" in text.lower() or "your" in text.lower():
-        raise ValueError("is still the placeholder. Copy your token from the Bot page of your application, Reset Token")
-    bot_id_of(text)
-    return text
-
-
-def _url(text: str) -> str:
-    if not re.fullmatch(r"https?://[^/\s]+(/\S*)?", text):
-        raise ValueError("is not an http address. Leave it out to use Discord itself")
-    return text.rstrip("/")
-
-
-def _store(text: str) -> str:
-    scheme, _, rest = text.partition(":")
-    if text == ":memory:" or (scheme == "sqlite" and rest.strip("/")):
-        return text
-    raise ValueError("is not a store this bot can open. Write STORE=sqlite:bot.db, or STORE=:memory: to keep nothing")
-
-
-def _snowflake(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) < 1 << 63:
-        raise ValueError("is not a server id. Turn on Developer Mode in Discord, right-click your server, Copy ID")
-    return int(text)
-
-
-def _level(text: str) -> str:
-    if text.upper() not in ("DEBUG", "INFO", "WARNING", "ERROR"):
-        raise ValueError("is not a log level. Write one of DEBUG, INFO, WARNING, ERROR")
-    return text.upper()
-
-
-def _number(low: int, high: int) -> Callable[[str], int]:
-    def read(text: str) -> int:
-        if not text.isdecimal() or not low <= int(text) <= high:
-            raise ValueError(f"is not a whole number from {low} to {high}")
-        return int(text)
-
-    return read
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,31 +182,58 @@ class Config:
         given |= {name: (f"environment: {name}", environ[name]) for name in SETTINGS if name in environ}
         values: dict[str, Any] = {}
         for name, (place, text) in given.items():
-            attribute, read = SETTINGS[name]
+            setting = SETTINGS[name]
+            shown = "" if name == "DISCORD_TOKEN" else f"={text}"  # a secret never reaches a message
+            if not text:
+                continue  # DEV_GUILD= means the default, as a line that is commented out does
+            if not re.fullmatch(setting.pattern, text):
+                mistakes.append(f"{place}{shown} is not {setting.wanted}.")
+                continue
             try:
-                if text:  # DEV_GUILD= means the default, as a line that is commented out does
-                    values[attribute] = read(text)
+                values[setting.attribute] = setting.read(text)
             except ValueError as error:
-                shown = "" if name == "DISCORD_TOKEN" else f"={text}"  # a secret never reaches a message
                 mistakes.append(f"{place}{shown} {error}.")
-        if needs_token and "token" not in values and not any("DISCORD_TOKEN" in each for each in mistakes):
+        if needs_token and not given.get("DISCORD_TOKEN", ("", ""))[1]:
             mistakes.append(f"DISCORD_TOKEN is missing. Copy config.example.env to {path} and paste your token there.")
         if mistakes:
-            raise OperatorError("\n".join(mistakes))
+            raise OperatorError(redact("\n".join(mistakes)))
         return cls(**values)
 
 
-SETTINGS: Mapping[str, tuple[str, Callable[[str], Any]]] = MappingProxyType(
+def read_token(text: str) -> str:
+    """Return the token, or raise ValueError when it is the example's placeholder or no token at all."""
+    try:
+        bot_id_of(text)
+    except ValueError:
+        if "paste" in text.lower() or "your" in text.lower():
+            raise ValueError("is still the placeholder. Paste the token from your application's Bot page") from None
+        raise
+    return text
+
+
+class Setting(NamedTuple):
+    """How a setting is read: where it goes, what it looks like, how it becomes a value, what to write instead."""
+
+    attribute: str
+    pattern: str
+    read: Callable[[str], Any]
+    wanted: str
+
+
+API = "an http address. Leave it out to use Discord itself"
+STORES = "a store this bot can open. Write STORE=sqlite:bot.db, or STORE=:memory: to keep nothing"
+GUILD = "a server's id. Turn on Developer Mode in Discord, right-click your server, Copy Server ID"
+SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
-        "DISCORD_TOKEN": ("token", _token),
-        "DISCORD_API": ("api", _url),
-        "STORE": ("store", _store),
-        "DEV_GUILD": ("dev_guild", _snowflake),
-        "LOG_LEVEL": ("log_level", _level),
-        "DRAIN_S": ("drain_s", _number(0, 600)),
-        "MAX_HANDLERS": ("max_handlers", _number(1, 10_000)),
-        "MAX_HANDLER_RUNS": ("max_handler_runs", _number(1, 100)),
-        "MAX_FAILED": ("max_failed", _number(1, 1_000_000)),
+        "DISCORD_TOKEN": Setting("token", r"(?s).*", read_token, ""),
+        "DISCORD_API": Setting("api", r"https?://[^/\s]+(/\S+)?", str, API),
+        "STORE": Setting("store", r":memory:|sqlite:(?!//).*[^/\s].*", str, STORES),
+        "DEV_GUILD": Setting("dev_guild", r"[1-9]\d{14,18}", int, GUILD),
+        "LOG_LEVEL": Setting("log_level", r"(?i)debug|info|warning|error", str.upper, "DEBUG, INFO, WARNING or ERROR"),
+        "DRAIN_S": Setting("drain_s", r"\d{1,3}", int, "a whole number of seconds from 0 to 999"),
+        "MAX_HANDLERS": Setting("max_handlers", r"[1-9]\d{0,3}", int, "a whole number from 1 to 9999"),
+        "MAX_HANDLER_RUNS": Setting("max_handler_runs", r"[1-9]\d?", int, "a whole number from 1 to 99"),
+        "MAX_FAILED": Setting("max_failed", r"[1-9]\d{0,5}", int, "a whole number from 1 to 999999"),
     }
 )
 
@@ -250,18 +247,21 @@ def _read_env_file(path: Path) -> tuple[dict[str, tuple[str, str]], list[str]]:
     except FileNotFoundError:
         return given, mistakes
     except (OSError, UnicodeDecodeError) as error:
-        return given, [f"{path} cannot be read ({error}). Save it as UTF-8 text that this user may read."]
+        raise OperatorError(
+            f"{path} cannot be read ({error}). Save it as UTF-8 text that this user may read."
+        ) from error
     for binding in dotenv.parser.parse_stream(io.StringIO(text)):
-        blank = len(binding.original.string) - len(binding.original.string.lstrip("\r\n"))
-        place = f"{path} line {binding.original.line + binding.original.string[:blank].count(chr(10))}: {binding.key}"
-        if binding.error or (binding.key and binding.value is None):
-            mistakes.append(f"{place.rpartition(':')[0]}: this is not NAME=value. Write one setting a line.")
-        elif binding.key in given:
+        text, name = binding.original.string, binding.key or ""
+        line = binding.original.line + text[: len(text) - len(text.lstrip())].count("\n")
+        place = f"{path} line {line}: {name}"
+        if binding.error or (name and (binding.value is None or not name.isidentifier())):
+            mistakes.append(f"{path} line {line} is not NAME=value. Write one setting a line.")  # it may be a token
+        elif name in given:
             mistakes.append(f"{place} is given twice. Keep one of the two lines.")
-        elif binding.key and binding.key not in SETTINGS:
+        elif name and name not in SETTINGS:
             mistakes.append(f"{place} is not a setting. The settings are {', '.join(SETTINGS)}.")
-        elif binding.key:
-            given[binding.key] = (place, (binding.value or "").strip())
+        elif name:
+            given[name] = (place, (binding.value or "").strip())
     return given, mistakes
 
 
@@ -303,12 +303,22 @@ class Texts:
 
 
 _SECRET_IN_URL = re.compile(r"(/(?:interactions|webhooks)/\d+/)[\w.~-]{12,}")
-_SECRET_TOKEN = re.compile(r"\b[MNO][\w-]{22,}\.[\w-]+\.[\w-]+")  # an id in base64 begins with M, N or O
+_SECRET_TOKEN = re.compile(r"[MNO][\w-]{22,}\.[\w-]{6,7}\.[\w-]{27,}")  # an id in base64 begins with M, N or O
 
 
 def redact(text: str) -> str:
     """Return the text without bot tokens and interaction tokens."""
     return _SECRET_TOKEN.sub("[token]", _SECRET_IN_URL.sub(r"\1[token]", text))
+
+
+def without_token(body: bytes) -> bytes:
+    """Return an interaction's body without its token: what is kept for long holds no secret."""
+    try:
+        payload: Any = read_json(body)
+        payload.pop("token", None)
+        return write_json(payload)
+    except (ValueError, AttributeError, TypeError):
+        return body
 
 
 class LogFormat(logging.Formatter):
@@ -354,7 +364,8 @@ class Failure(NamedTuple):
 
 # ---- 2. Store --------------------------------------------------------------------------------------------------------
 # What is kept (accepted events, records, the gateway's cursor) and what every store promises about it. The rest of the
-# file relies on these promises and on nothing else, so that another store can take SQLite's place.
+# file relies on these promises and on nothing else, so that another store can take SQLite's place. And the lock by
+# which a store in a file is one process's own.
 
 
 class RecordId(NamedTuple):
@@ -495,10 +506,76 @@ class Store(ABC):
         """Delete some keys of long done events and some expired records; return how many rows."""
 
 
+# A store in a file locks it. One small function for each thing that differs between systems.
+
+NETWORK_FILE_SYSTEMS = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "vboxsf", "ncpfs", "afs")
+
+
+def lock_file(path: str, bot: BotId) -> typing.IO[bytes]:
+    """Lock the file for the bot, or raise OperatorError naming the pid of the process that has the lock.
+
+    The lock ends when the returned file is closed and when the process ends, however it dies.
+    """
+    lock_path = f"{Path(path).resolve()}.{bot}.lock"
+    open_private(lock_path)
+    file = Path(lock_path).open("rb+", buffering=0)  # noqa: SIM115
+    try:
+        claim_lock(file.fileno())
+    except OSError:
+        holder = file.read()[1:].decode("ascii", "replace").strip() if os.name == "posix" else ""
+        file.close()
+        process = f"process {holder}" if holder else "another process"
+        raise OperatorError(f"{path} is in use by {process}. Stop it, or set STORE to another file.") from None
+    with contextlib.suppress(OSError):  # the pid is for the message only; a full disk is told about by SQLite
+        file.truncate(0)
+        file.write(f" {os.getpid()}\n".encode())
+    if hasattr(os, "register_at_fork"):  # a forked child shares the lock and would keep it when this process is gone
+        os.register_at_fork(after_in_child=file.close)
+    return file
+
+
+def claim_lock(fd: int) -> None:
+    """Take the lock or raise OSError at once."""
+    if sys.platform == "win32":
+        import msvcrt  # noqa: PLC0415
+
+        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)  # byte 0 only: the pid stands behind it
+    else:
+        import fcntl  # noqa: PLC0415
+
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def open_private(path: str) -> None:
+    """Make the file for this user alone (SQLite gives its -wal and -shm the same mode), or say what to mend."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    except OSError as error:
+        raise OperatorError(
+            f"{path} cannot be written ({error.strerror}). Give this user write access to it and to"
+            f" {Path(path).absolute().parent}, or set STORE to another file."
+        ) from error
+    if os.name == "posix" and Path(path).stat().st_mode & 0o077:
+        log.warning("%s can be read by other users of this machine. Run: chmod 600 %s", path, path)
+    if kind := network_file_system(Path(path).resolve().parent):
+        log.warning("%s is on a network file system (%s), which can corrupt it. Set STORE to a local disk.", path, kind)
+
+
+def network_file_system(folder: Path, mounts: Path = Path("/proc/mounts")) -> str | None:
+    """Return the type of the network file system the folder is on, or None (also where the system does not say)."""
+    try:
+        lines = [line.split() for line in mounts.read_text("utf-8", "replace").splitlines()]
+    except OSError:
+        return None
+    under = [line for line in lines if len(line) > 2 and folder.is_relative_to(line[1].replace("\\040", " "))]
+    kind = sorted(under, key=lambda line: len(line[1]))[-1][2] if under else ""  # of equal ones the last is on top
+    return kind if kind in NETWORK_FILE_SYSTEMS else None
+
+
 # ---- 3. SQLite -------------------------------------------------------------------------------------------------------
 # The promises kept in one file: one connection writes, and puts everything that waits into one transaction (group
 # commit), so that a hundred clicks at the same moment cost a few syncs of the disk and not two hundred. A second
-# connection reads. The lock beside the file keeps a second process out. Figures and reasons: docs/decisions.md.
+# connection reads.
 
 MIGRATIONS = (
     """
@@ -522,8 +599,6 @@ MIGRATIONS = (
     """,
 )
 APPLICATION_ID = 0x45564552  # "EVER", in the database's header: tells our file from somebody else's
-
-NETWORK_FILE_SYSTEMS = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "vboxsf", "ncpfs", "afs")
 
 Operation: TypeAlias = Callable[[sqlite3.Connection], Any]
 Statement: TypeAlias = tuple[str, tuple[Any, ...]]
@@ -560,7 +635,11 @@ def run_batch(db: sqlite3.Connection, operations: Sequence[Operation]) -> list[A
     try:
         db.execute("COMMIT")
     except sqlite3.Error as error:
-        raise CommitUnknownError(f"The last transaction may or may not be on disk: {error}.") from error
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_IOERR:
+            raise CommitUnknownError(f"The last transaction may or may not be on disk: {error}.") from error
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
     return results
 
 
@@ -576,34 +655,31 @@ class SQLiteStore(Store):
         self.path = path
         self._bot, self._max_failed, self._now = bot, max_failed, now
         self._queue: deque[tuple[Operation, asyncio.Future[Any]]] = deque()
-        self._lazy: dict[object, Operation] = {}
+        self._lazy: dict[object, tuple[int, Operation]] = {}
         self._wake = asyncio.Event()
-        self._closing = False
+        self._closing, self._broken = False, False
         self._stack = contextlib.AsyncExitStack()
 
     async def open(self) -> None:
-        try:
+        async with contextlib.AsyncExitStack() as self._stack:  # closes what is open when anything below fails
             if self.path != ":memory:":
                 # Lock first: a second process must fail before it opens the database.
-                self._stack.callback(os.close, lock_file(f"{self.path}.{self._bot}.lock", self.path))
+                self._stack.enter_context(lock_file(self.path, self._bot))
                 open_private(self.path)
-            self._db = await self._connect("journal_mode=WAL", "synchronous=FULL", "journal_size_limit=4194304")
-            await self._call(self._db, lambda db: prepare(db, self.path))
-            self._reader = self._db if self.path == ":memory:" else await self._connect("query_only=ON")
-        except sqlite3.Error as error:
-            await self._stack.aclose()
-            raise OperatorError(explain_sqlite(error, self.path)) from error
-        except BaseException:
-            await self._stack.aclose()
-            raise
-        writer = asyncio.create_task(self._write_batches(), name="store writer")
-        self._stack.push_async_callback(self._finish_writing, writer)
+            try:
+                self._db = await self._connect()
+                await self._call(self._db, lambda db: prepare(db, self.path))
+                self._reader = self._db if self.path == ":memory:" else await self._connect()
+            except sqlite3.Error as error:
+                raise OperatorError(explain_sqlite(error, self.path)) from error
+            writer = asyncio.create_task(self._write_batches(), name="store writer")
+            self._stack.push_async_callback(self._finish_writing, writer)
+            self._stack = self._stack.pop_all()  # noqa: PLW2901
 
-    async def _connect(self, *pragmas: str) -> aiosqlite.Connection:
+    async def _connect(self) -> aiosqlite.Connection:
         db = await aiosqlite.connect(self.path, isolation_level=None)
         self._stack.push_async_callback(db.close)  # left open on any path, its thread keeps the process alive
-        for pragma in ("busy_timeout=5000", *pragmas):
-            await db.execute(f"PRAGMA {pragma}")
+        await db.execute("PRAGMA busy_timeout=5000")
         return db
 
     @staticmethod
@@ -623,47 +699,46 @@ class SQLiteStore(Store):
     # The writer: everything that waits goes into one transaction.
 
     def _write(self, operation: Operation) -> asyncio.Future[Any]:
-        if self._closing:
+        if self._closing or self._broken:
             raise StoreError(f"{self.path} is closed.")
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._queue.append((operation, future))
         self._wake.set()
         return future
 
-    def _write_later(self, what: object, operation: Operation) -> None:
+    def _write_later(self, what: object, order: int, operation: Operation) -> None:
         if not self._lazy:
             asyncio.get_running_loop().call_later(LAZY_WRITE_AFTER_S, self._wake.set)
-        self._lazy[what] = operation
+        if what not in self._lazy or self._lazy[what][0] <= order:
+            self._lazy[what] = order, operation
 
     async def _write_batches(self) -> None:
-        while True:
+        while not self._closing:
             await self._wake.wait()
             self._wake.clear()
-            while self._queue or self._lazy:
-                batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH_OPS_MAX))]
-                lazy, self._lazy = list(self._lazy.values()), {}
-                await self._write_batch(batch, lazy)
-            if self._closing:
-                return
+            while await self._write_batch():
+                pass
+        while await self._write_batch():
+            pass
 
-    async def _write_batch(self, batch: list[tuple[Operation, asyncio.Future[Any]]], lazy: list[Operation]) -> None:
-        operations = [*(operation for operation, _ in batch), *lazy]
+    async def _write_batch(self) -> bool:
+        """Write what waits, as much as goes into one transaction, and return whether more waits."""
+        batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH_OPS_MAX))]
+        lazy, self._lazy = self._lazy, {}
+        operations = [*(operation for operation, _ in batch), *(operation for _, operation in lazy.values())]
+        results: list[Any]
         try:
-            results = await self._call(self._db, lambda db: run_batch(db, operations))
+            results = await self._call(self._db, lambda db: run_batch(db, operations)) if operations else []
         except CommitUnknownError as error:
-            self._closing = True  # what is on disk is known only after the file is opened again
-            results: list[Any] = [error] * len(batch)
+            # What is on disk is known only after the file is opened again: nothing more may be written.
+            self._broken, self._lazy = True, {}
+            batch += [self._queue.popleft() for _ in range(len(self._queue))]
+            results = [error] * len(batch)
         except sqlite3.OperationalError as error:
+            self._lazy = lazy | self._lazy
             results = [StoreError(explain_sqlite(error, self.path)) for _ in batch]
         except Exception as error:
-            if len(operations) > 1:  # one bad operation must not take the others with it
-                for each in batch:
-                    await self._write_batch([each], [])
-                for operation in lazy:
-                    await self._write_batch([], [operation])
-                return
-            log.error("the store refused an operation", exc_info=error)
-            results = [error] * len(batch)
+            results = await self._write_singly(operations, error)
         for (_, future), result in zip(batch, results, strict=False):
             if future.done():  # its caller was cancelled; what is written stays written
                 continue
@@ -671,6 +746,18 @@ class SQLiteStore(Store):
                 future.set_exception(result)
             else:
                 future.set_result(result)
+        return bool(self._queue)
+
+    async def _write_singly(self, operations: Sequence[Operation], error: Exception) -> list[Any]:
+        """After an error that one of the operations caused: write them one by one, so that only that one fails."""
+        results: list[Any] = []
+        for operation in operations:
+            try:
+                results += await self._call(self._db, functools.partial(run_batch, operations=[operation]))
+            except Exception as own:
+                results.append(own)
+        log.error("the store refused an operation", exc_info=error)
+        return results
 
     async def _read(self, sql: str, *args: Any) -> list[Any]:
         return list(await self._reader.execute_fetchall(sql, (self._bot, *args)))
@@ -683,7 +770,7 @@ class SQLiteStore(Store):
         return self._write(statements(*insert, *([self._move(cursor)] if cursor else [])))
 
     def move_cursor(self, cursor: Cursor) -> None:
-        self._write_later(("cursor", cursor.shard), statements(self._move(cursor)))
+        self._write_later(("cursor", cursor.shard), cursor.seq, statements(self._move(cursor)))
 
     def _move(self, cursor: Cursor) -> Statement:
         sql = (
@@ -706,10 +793,12 @@ class SQLiteStore(Store):
         await self._write(statements(("UPDATE inbox SET runs=runs+1 WHERE bot=? AND key=?", (self._bot, key))))
 
     async def commit(self, records: Sequence[Saved], done: EventKey | None) -> None:
+        now = self._now()
+
         def commit(db: sqlite3.Connection) -> None:
             for record in records:
-                sql = "SELECT version FROM record WHERE bot=? AND name=? AND key=?"
-                row = db.execute(sql, (self._bot, *record.id)).fetchone()
+                sql = f"SELECT version FROM record WHERE bot=? AND name=? AND key=? AND {LIVES}"
+                row = db.execute(sql, (self._bot, *record.id, now)).fetchone()
                 if (row[0] if row else 0) != record.version:  # checked before anything is written
                     raise StateConflictError(f"{record.id.name} {record.id.key} was changed since it was loaded.")
             for record in records:
@@ -723,7 +812,7 @@ class SQLiteStore(Store):
         place = saved.place or (None, None, None)
         if saved.version == 0:  # about to be sent for the first time: whoever sees it sees version 1
             values = (self._bot, *saved.id, 1, saved.model, saved.data, 1, *place, saved.expires_at)
-            return "INSERT INTO record VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values
+            return "INSERT OR REPLACE INTO record VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values
         sql = (
             "UPDATE record SET version=version+1, model=?, data=?, channel=coalesce(?, channel), expires_at=?,"
             " message=coalesce(?, message), ephemeral=coalesce(?, ephemeral) WHERE bot=? AND name=? AND key=?"
@@ -757,13 +846,13 @@ class SQLiteStore(Store):
         await self._write(statements((sql, (self._bot,))))
 
     async def load(self, id: RecordId) -> Saved | None:
-        rows = await self._read(f"SELECT {RECORD} FROM record WHERE bot=? AND name=? AND key=?", *id)
-        saved = saved_from(rows[0]) if rows else None
-        return None if saved and saved.expires_at and saved.expires_at <= self._now() else saved
+        sql = f"SELECT {RECORD} FROM record WHERE bot=? AND name=? AND key=? AND {LIVES}"
+        rows = await self._read(sql, *id, self._now())
+        return saved_from(rows[0]) if rows else None
 
     async def behind(self) -> list[Saved]:
-        sql = f"SELECT {RECORD} FROM record WHERE bot=? AND shown < version AND message IS NOT NULL"
-        return [saved_from(row) for row in await self._read(sql)]
+        sql = f"SELECT {RECORD} FROM record WHERE bot=? AND shown < version AND message IS NOT NULL AND {LIVES}"
+        return [saved_from(row) for row in await self._read(sql, self._now())]
 
     def note_shown(self, id: RecordId, version: int, place: Place | None) -> None:
         sql = (
@@ -771,7 +860,7 @@ class SQLiteStore(Store):
             " ephemeral=coalesce(?, ephemeral) WHERE bot=? AND name=? AND key=?"
         )
         values = (version, *(place or (None, None, None)), self._bot, *id)
-        self._write_later((id, bool(place)), statements((sql, values)))
+        self._write_later((id, bool(place)), version, statements((sql, values)))
 
     async def cursor(self, shard: int, fingerprint: str) -> Cursor | None:
         sql = "SELECT shard, fingerprint, session, seq, resume_url, me FROM cursor WHERE bot=? AND shard=?"
@@ -792,7 +881,8 @@ class SQLiteStore(Store):
         keys = (f"DELETE FROM inbox WHERE id IN ({oldest}) AND done_at < ?", (self._bot, self._now() - KEYS_KEPT_S))
         expired = "SELECT name, key FROM record WHERE bot=? AND expires_at < ? LIMIT 500"
         records = f"DELETE FROM record WHERE bot=? AND (name, key) IN ({expired})"
-        return await self._write(statements(keys, (records, (self._bot, self._bot, self._now()))))
+        steps = keys, (records, (self._bot, self._bot, self._now()))
+        return await self._write(lambda db: sum(db.execute(*step).rowcount for step in steps))
 
 
 class MemoryStore(SQLiteStore):
@@ -803,6 +893,7 @@ class MemoryStore(SQLiteStore):
 
 
 RECORD = "name, key, version, model, data, shown, channel, message, ephemeral, expires_at"
+LIVES = "(expires_at IS NULL OR expires_at > ?)"
 
 
 def saved_from(row: Sequence[Any]) -> Saved:
@@ -810,16 +901,6 @@ def saved_from(row: Sequence[Any]) -> Saved:
     name, key, version, model, data, shown, channel, message, ephemeral, expires_at = row
     place = Place(channel, message, bool(ephemeral)) if message is not None else None
     return Saved(RecordId(name, key), version, model, data, shown, place, expires_at)
-
-
-def without_token(body: bytes) -> bytes:
-    """Return an interaction's body without its token: what is kept for long holds no secret."""
-    try:
-        payload: Any = read_json(body)
-        payload.pop("token", None)
-        return write_json(payload)
-    except (ValueError, AttributeError, TypeError):
-        return body
 
 
 def prepare(db: sqlite3.Connection, path: str) -> None:
@@ -836,202 +917,111 @@ def prepare(db: sqlite3.Connection, path: str) -> None:
     for number, script in enumerate(MIGRATIONS[version:], version + 1):
         pragmas = f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={number};"
         db.executescript(f"BEGIN IMMEDIATE; {script}; {pragmas} COMMIT;")
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "journal_size_limit=4194304"):
+        db.execute(f"PRAGMA {pragma}")
     db.execute("INSERT OR REPLACE INTO meta VALUES('opened_at', ?)", (time.time(),))
+
+
+SQLITE_REMEDIES = (
+    ("unable to open", "cannot be written", "Give this user write access to {folder} and the files in it"),
+    ("readonly", "cannot be written", "Give this user write access to {folder} and the files in it"),
+    ("locked", "is locked by another program", "Close the tool that has it open"),
+    ("full", "cannot grow", "Free some space on its disk; nothing that was accepted is lost"),
+    ("malformed", "is damaged", "Restore a backup, or set STORE to another file"),
+    ("not a database", "is no database", "Restore a backup, or set STORE to another file"),
+    ("", "cannot be used", "See what your system says about that disk"),
+)
 
 
 def explain_sqlite(error: sqlite3.Error, path: str) -> str:
     """Return the sentence for an operator: problem, place, remedy."""
-    text, folder = str(error), Path(path).absolute().parent
-    if "unable to open" in text or "readonly" in text:
-        return f"{path} cannot be written ({text}). Give this user write access to {folder} and the files in it."
-    if "locked" in text:
-        return f"{path} is locked by another program ({text}). Close the tool that has it open."
-    if "full" in text:
-        return f"{path} cannot grow ({text}). Free some space on its disk; nothing that was accepted is lost."
-    if "malformed" in text or "not a database" in text:
-        return f"{path} is damaged or no database ({text}). Restore a backup, or set STORE to another file."
-    return f"{path}: {text}. See what your system says about that disk."
-
-
-# One small function for each thing that differs between systems.
-
-
-def lock_file(lock_path: str, path: str) -> int:
-    """Lock the file and return its descriptor, or raise OperatorError naming the pid of the process that has it.
-
-    The lock ends with the descriptor and with the process, however it dies.
-    """
-    open_private(lock_path)
-    fd = os.open(lock_path, os.O_RDWR)
-    try:
-        claim_lock(fd)
-    except OSError:
-        holder = Path(lock_path).read_bytes()[1:].decode("ascii", "replace").strip() if os.name == "posix" else ""
-        os.close(fd)
-        process = f"process {holder}" if holder else "another process"
-        raise OperatorError(f"{path} is in use by {process}. Stop it, or set STORE to another file.") from None
-    os.ftruncate(fd, 0)
-    os.write(fd, f" {os.getpid()}\n".encode())
-    if hasattr(os, "register_at_fork"):  # a forked child shares the lock and would keep it when this process is gone
-        os.register_at_fork(after_in_child=functools.partial(close_quietly, fd))
-    return fd
-
-
-def claim_lock(fd: int) -> None:
-    """Take the lock or raise OSError at once."""
-    if sys.platform == "win32":
-        import msvcrt  # noqa: PLC0415
-
-        msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)  # byte 0 only: the pid stands behind it
-    else:
-        import fcntl  # noqa: PLC0415
-
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def close_quietly(fd: int) -> None:
-    """Close a descriptor that may be closed already."""
-    with contextlib.suppress(OSError):
-        os.close(fd)
-
-
-def open_private(path: str) -> None:
-    """Make the file for this user alone (SQLite gives its -wal and -shm the same mode), or say what to mend."""
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    except OSError as error:
-        raise OperatorError(
-            f"{path} cannot be written ({error.strerror}). Give this user write access to it and to"
-            f" {Path(path).absolute().parent}, or set STORE to another file."
-        ) from error
-    if os.name == "posix" and Path(path).stat().st_mode & 0o077:
-        log.warning("%s can be read by other users of this machine. Run: chmod 600 %s", path, path)
-    if kind := network_file_system(Path(path).resolve().parent):
-        log.warning("%s is on a network file system (%s), which can corrupt it. Set STORE to a local disk.", path, kind)
-
-
-def network_file_system(folder: Path, mounts: Path = Path("/proc/mounts")) -> str | None:
-    """Return the type of the network file system the folder is on, or None (also where the system does not say)."""
-    with contextlib.suppress(OSError):
-        lines = [line.split() for line in mounts.read_text("utf-8", "replace").splitlines()]
-        under = [line for line in lines if folder.is_relative_to(line[1])]
-        kind = max(under, key=lambda line: len(line[1]))[2]
-        return kind if kind in NETWORK_FILE_SYSTEMS else None
-    return None
+    _, problem, remedy = next(row for row in SQLITE_REMEDIES if row[0] in str(error))
+    return f"{path} {problem} ({error}). {remedy.format(folder=Path(path).absolute().parent)}."
 
 
 # ---- 4. Components ---------------------------------------------------------------------------------------------------
-# What a message is made of (Discord's Components V2), built with hikari's builders. Interactive ones name the handler
-# they call. `assemble` checks the whole message against Discord's limits, so that a mistake is found where the message
-# is made, in words, and not by a refusal from Discord after the state was changed.
+# What a message is made of: Discord's Components V2, written as calls that nest. Interactive ones name the handler they
+# call. `assemble` checks a whole message against Discord's limits, so that a mistake is found where the message is
+# made, in words, and not by a refusal from Discord after the state was changed.
 
 Handler: TypeAlias = Callable[..., Awaitable[None]]
 NameId: TypeAlias = Callable[[Handler, tuple[Any, ...]], str]  # gives a component the custom id that calls its handler
-Builder: TypeAlias = hikari.api.ComponentBuilder
-UNSET = hikari.UNDEFINED
+ROW, BUTTON, SELECT, SECTION, TEXT, THUMBNAIL, GALLERY, SEPARATOR, CONTAINER = 1, 2, 3, 9, 10, 11, 12, 14, 17
+STYLES = MappingProxyType({"primary": 1, "secondary": 2, "success": 3, "danger": 4, "link": 5})
 
 
-class Component(ABC):
-    """A piece of a message."""
+class Component:
+    """A piece of a message: Discord's JSON, with a call of a handler where the custom id will stand."""
 
-    @abstractmethod
-    def build(self, name_id: NameId) -> Any:
-        """Return hikari's builder for it."""
+    def __init__(self, kind: int, call: tuple[Handler, tuple[Any, ...]] | None = None, **fields: Any) -> None:
+        self.call = call
+        given = {name: value for name, value in fields.items() if value is not None or name == "accessory"}
+        self.fields: JSON = {"type": kind, **given}
+
+    def build(self, name_id: NameId) -> JSON:
+        """Return its JSON."""
+        payload = dict(self.fields)
+        if self.call:
+            payload["custom_id"] = name_id(*self.call)
+        if "components" in payload:
+            payload["components"] = [build(child, name_id) for child in payload["components"]]
+        if "accessory" in payload:
+            payload["accessory"] = build(payload["accessory"], name_id)
+        if "items" in payload:
+            pictures = [build(each, name_id) for each in payload["items"]]
+            check_children(pictures, frozenset({THUMBNAIL}), "stand in a gallery")
+            payload["items"] = [{name: value for name, value in each.items() if name != "type"} for each in pictures]
+        return payload
 
 
-Layout: TypeAlias = "Component | Sequence[Component]"
+Layout: TypeAlias = Component | Sequence[Component]
 
 
-class TextDisplay(Component):
+def TextDisplay(content: str) -> Component:
     """Text with Discord's markdown, at most 4,000 characters in a whole message."""
-
-    def __init__(self, content: str) -> None:
-        self.content = content
-
-    def build(self, name_id: NameId) -> Any:
-        return hikari.impl.TextDisplayComponentBuilder(content=self.content)
+    return Component(TEXT, content=content)
 
 
-class Container(Component):
+def Container(*children: Component, accent: int | None = None, spoiler: bool = False) -> Component:
     """A box around other components, with a coloured edge when `accent` (0xRRGGBB) is given."""
-
-    def __init__(self, *children: Component, accent: int | None = None, spoiler: bool = False) -> None:
-        self.children, self.accent, self.spoiler = children, accent, spoiler
-
-    def build(self, name_id: NameId) -> Any:
-        return hikari.impl.ContainerComponentBuilder(
-            components=[child.build(name_id) for child in self.children],
-            accent_color=UNSET if self.accent is None else hikari.Color(self.accent),
-            spoiler=self.spoiler,
-        )
+    return Component(CONTAINER, components=children, accent_color=accent, spoiler=spoiler)
 
 
-class Row(Component):
+def Row(*children: Component) -> Component:
     """One to five buttons, or one select, side by side."""
-
-    def __init__(self, *children: Component) -> None:
-        self.children = children
-
-    def build(self, name_id: NameId) -> Any:
-        return hikari.impl.MessageActionRowBuilder(components=[child.build(name_id) for child in self.children])
+    return Component(ROW, components=children)
 
 
-STYLES: Mapping[str, hikari.ButtonStyle] = MappingProxyType(
-    {
-        "primary": hikari.ButtonStyle.PRIMARY,
-        "secondary": hikari.ButtonStyle.SECONDARY,
-        "success": hikari.ButtonStyle.SUCCESS,
-        "danger": hikari.ButtonStyle.DANGER,
-    }
-)
-
-
-class Button(Component):
+def Button(
+    handler: Handler,
+    *args: Any,
+    label: str = "",
+    style: Literal["primary", "secondary", "success", "danger"] = "primary",
+    emoji: str = "",
+    disabled: bool = False,
+) -> Component:
     """A button that calls a handler of its view: `Button(self.remove, item_id, label="✕")`.
 
-    What stands between the handler and the label is passed on to it, typed, through the custom id (100 characters
-    in all). `emoji` is a Unicode emoji, or `<:name:id>` for one of a server's own.
+    What stands between handler and label is passed on to it, typed, through the custom id (100 characters in all).
+    `emoji` is a Unicode emoji, or `<:name:id>` for one of a server's own.
     """
-
-    def __init__(
-        self,
-        handler: Handler,
-        *args: Any,
-        label: str = "",
-        style: Literal["primary", "secondary", "success", "danger"] = "primary",
-        emoji: str = "",
-        disabled: bool = False,
-    ) -> None:
-        self.handler, self.args = handler, args
-        self.label, self.style, self.emoji, self.disabled = label, style, emoji, disabled
-
-    def build(self, name_id: NameId) -> Any:
-        return hikari.impl.InteractiveButtonBuilder(
-            style=STYLES[self.style],
-            custom_id=name_id(self.handler, self.args),
-            label=self.label or UNSET,
-            emoji=hikari.Emoji.parse(self.emoji) if self.emoji else UNSET,
-            is_disabled=self.disabled,
-        )
+    return Component(BUTTON, (handler, args), **button_look(style, label, emoji, disabled))
 
 
-class LinkButton(Component):
+def LinkButton(url: str, *, label: str = "", emoji: str = "", disabled: bool = False) -> Component:
     """A button that opens an address. No handler is called."""
-
-    def __init__(self, url: str, *, label: str = "", emoji: str = "", disabled: bool = False) -> None:
-        self.url, self.label, self.emoji, self.disabled = url, label, emoji, disabled
-
-    def build(self, name_id: NameId) -> Any:
-        return hikari.impl.LinkButtonBuilder(
-            url=self.url,
-            label=self.label or UNSET,
-            emoji=hikari.Emoji.parse(self.emoji) if self.emoji else UNSET,
-            is_disabled=self.disabled,
-        )
+    return Component(BUTTON, url=url, **button_look("link", label, emoji, disabled))
 
 
-@dataclass(frozen=True)
-class Option:
+def button_look(style: str, label: str, emoji: str, disabled: bool) -> JSON:
+    """Return the fields that all buttons share."""
+    at = f'button "{label}"' if label else "button"
+    if style not in STYLES:
+        raise LayoutError(f"{at}: {style!r} is no style. Write one of primary, secondary, success, danger.")
+    return {"style": STYLES[style], "label": label or None, "emoji": emoji_json(emoji, at), "disabled": disabled}
+
+
+class Option(NamedTuple):
     """A choice of a Select. `value` is what the handler finds in `ctx.values`; the label when it is left out."""
 
     label: str
@@ -1041,143 +1031,103 @@ class Option:
     default: bool = False
 
 
-class Select(Component):
+def Select(
+    handler: Handler,
+    *args: Any,
+    options: Sequence[Option | str],
+    placeholder: str = "",
+    min_values: int = 1,
+    max_values: int = 1,
+    disabled: bool = False,
+) -> Component:
     """A menu of 1 to 25 options; the handler finds what was chosen in `ctx.values`."""
-
-    def __init__(
-        self,
-        handler: Handler,
-        *args: Any,
-        options: Sequence[Option | str],
-        placeholder: str = "",
-        min_values: int = 1,
-        max_values: int = 1,
-        disabled: bool = False,
-    ) -> None:
-        self.handler, self.args = handler, args
-        self.options = [Option(each) if isinstance(each, str) else each for each in options]
-        self.placeholder, self.min_values, self.max_values, self.disabled = (
-            placeholder,
-            min_values,
-            max_values,
-            disabled,
-        )
-
-    def build(self, name_id: NameId) -> Any:
-        menu = hikari.impl.TextSelectMenuBuilder[Any](
-            custom_id=name_id(self.handler, self.args),
-            parent=None,
-            placeholder=self.placeholder or UNSET,
-            min_values=self.min_values,
-            max_values=self.max_values,
-            is_disabled=self.disabled,
-        )
-        for option in self.options:
-            menu.add_option(
-                option.label,
-                option.value or option.label,
-                description=option.description or UNSET,
-                emoji=hikari.Emoji.parse(option.emoji) if option.emoji else UNSET,
-                is_default=option.default,
-            )
-        return menu
+    choices = [option_json(Option(each) if isinstance(each, str) else each) for each in options]
+    rules: JSON = {"min_values": min_values, "max_values": max_values, "disabled": disabled}
+    return Component(SELECT, (handler, args), options=choices, placeholder=placeholder or None, **rules)
 
 
-class Thumbnail(Component):
-    """A small picture, the accessory of a Section."""
-
-    def __init__(self, url: str, *, description: str = "", spoiler: bool = False) -> None:
-        self.url, self.description, self.spoiler = url, description, spoiler
-
-    def build(self, name_id: NameId) -> Any:
-        return hikari.impl.ThumbnailComponentBuilder(
-            media=self.url, description=self.description or UNSET, spoiler=self.spoiler
-        )
-
-
-class Section(Component):
+def Section(*texts: Component, accessory: Component) -> Component:
     """One to three texts with a button or a thumbnail beside them."""
-
-    def __init__(self, *texts: TextDisplay, accessory: Button | LinkButton | Thumbnail) -> None:
-        self.texts, self.accessory = texts, accessory
-
-    def build(self, name_id: NameId) -> Any:
-        return hikari.impl.SectionComponentBuilder(
-            components=[text.build(name_id) for text in self.texts], accessory=self.accessory.build(name_id)
-        )
+    return Component(SECTION, components=texts, accessory=accessory)
 
 
-class MediaGallery(Component):
+def Thumbnail(url: str, *, description: str = "", spoiler: bool = False) -> Component:
+    """A small picture, the accessory of a Section."""
+    return Component(THUMBNAIL, media={"url": url}, description=description or None, spoiler=spoiler)
+
+
+def MediaGallery(*items: str | Component) -> Component:
     """One to ten pictures or videos, given by their addresses or as Thumbnails (with description and spoiler)."""
-
-    def __init__(self, *items: str | Thumbnail) -> None:
-        self.items = [Thumbnail(item) if isinstance(item, str) else item for item in items]
-
-    def build(self, name_id: NameId) -> Any:
-        gallery = hikari.impl.MediaGalleryComponentBuilder()
-        for item in self.items:
-            gallery.add_media_gallery_item(item.url, description=item.description or UNSET, spoiler=item.spoiler)
-        return gallery
+    return Component(GALLERY, items=[Thumbnail(item) if isinstance(item, str) else item for item in items])
 
 
-class Separator(Component):
+def Separator(*, divider: bool = True, large: bool = False) -> Component:
     """A gap between components, with a line unless `divider` is False."""
+    return Component(SEPARATOR, divider=divider, spacing=2 if large else 1)
 
-    def __init__(self, *, divider: bool = True, large: bool = False) -> None:
-        self.divider, self.large = divider, large
 
-    def build(self, name_id: NameId) -> Any:
-        spacing = hikari.SpacingType.LARGE if self.large else hikari.SpacingType.SMALL
-        return hikari.impl.SeparatorComponentBuilder(divider=self.divider, spacing=spacing)
+def emoji_json(emoji: str, at: str) -> JSON | None:
+    """Return an emoji as Discord wants it, or None for ""."""
+    if not emoji:
+        return None
+    try:
+        parsed = hikari.Emoji.parse(emoji)
+    except ValueError:
+        raise LayoutError(f"{at}: {emoji!r} is no emoji. Paste one, or write <:name:id>.") from None
+    if isinstance(parsed, hikari.CustomEmoji):
+        return {"id": str(parsed.id), "name": parsed.name, "animated": parsed.is_animated}
+    return {"name": emoji}
+
+
+def option_json(option: Option) -> JSON:
+    """Return an option as Discord wants it."""
+    payload: JSON = {"label": option.label, "value": option.value or option.label, "default": option.default}
+    more = {"description": option.description, "emoji": emoji_json(option.emoji, f'option "{option.label}"')}
+    return payload | {name: value for name, value in more.items() if value}
 
 
 class Built(hikari.api.ComponentBuilder):
-    """A top-level component built and checked once, however often it is sent."""
+    """A finished component as hikari takes it."""
 
-    __slots__ = ("_payload", "_resources")
+    __slots__ = ("_payload",)
 
-    def __init__(self, builder: Builder) -> None:
-        self._payload, self._resources = builder.build()
+    def __init__(self, payload: JSON) -> None:
+        self._payload = payload
 
     @property
-    def type(self) -> int:
-        """Return Discord's number for this type of component."""
-        return self._payload["type"]
+    def type(self) -> hikari.ComponentType:
+        return hikari.ComponentType(self._payload["type"])
 
     @property
     def id(self) -> hikari.UndefinedType:
-        """Return nothing: Discord numbers the components itself."""
-        return UNSET
+        return hikari.UNDEFINED  # Discord numbers the components itself
 
-    def build(self) -> tuple[JSON, Sequence[hikari.files.Resource[hikari.files.AsyncReader]]]:
-        """Return the payload and the files that go with it."""
-        return dict(self._payload), self._resources
-
-
-# Discord's limits (components reference and message resource, July 2026): for each type its name, the least and most
-# of a field's characters or entries, and what may stand inside it.
-
-ROW, BUTTON, SELECT, SECTION, TEXT, THUMBNAIL, GALLERY, SEPARATOR, CONTAINER = 1, 2, 3, 9, 10, 11, 12, 14, 17
-TOP_LEVEL = frozenset({ROW, SECTION, TEXT, GALLERY, SEPARATOR, CONTAINER})
-COMPONENTS_MAX, TEXT_MAX = 40, 4_000  # in one message, nested ones counted
+    def build(self) -> tuple[JSON, Sequence[Any]]:
+        return self._payload, ()
 
 
 class Limits(NamedTuple):
-    """The rules for one type of component."""
+    """Discord's rules for one type: the least and most of a field's characters or entries, and what may stand inside.
+
+    From the components reference and the message resource, July 2026.
+    """
 
     name: str
     lengths: tuple[tuple[str, int, int], ...] = ()
     inside: frozenset[int] = frozenset()
+    beside: frozenset[int] = frozenset()  # as an accessory
 
 
+TOP_LEVEL = frozenset({ROW, SECTION, TEXT, GALLERY, SEPARATOR, CONTAINER})
+COMPONENTS_MAX, TEXT_MAX = 40, 4_000  # in one message, nested ones counted
 LIMITS: Mapping[int, Limits] = MappingProxyType(
     {
         ROW: Limits("row", (("components", 1, 5),), frozenset({BUTTON, SELECT})),
         BUTTON: Limits("button", (("label", 1, 80), ("url", 1, 512), ("custom_id", 1, CUSTOM_ID_MAX))),
         SELECT: Limits("select", (("options", 1, 25), ("placeholder", 1, 150), ("custom_id", 1, CUSTOM_ID_MAX))),
-        SECTION: Limits("section", (("components", 1, 3),), frozenset({TEXT})),
+        SECTION: Limits("section", (("components", 1, 3),), frozenset({TEXT}), frozenset({BUTTON, THUMBNAIL})),
         TEXT: Limits("text", (("content", 1, TEXT_MAX),)),
-        THUMBNAIL: Limits("thumbnail", (("description", 1, 1_024),)),
+        THUMBNAIL: Limits("thumbnail"),
         GALLERY: Limits("gallery", (("items", 1, 10),)),
         SEPARATOR: Limits("separator"),
         CONTAINER: Limits("container", (("components", 1, COMPONENTS_MAX),), TOP_LEVEL - {CONTAINER}),
@@ -1186,40 +1136,46 @@ LIMITS: Mapping[int, Limits] = MappingProxyType(
 OPTION_LENGTHS = (("label", 1, 100), ("value", 1, 100), ("description", 1, 100))
 
 
-def assemble(layout: Layout, name_id: NameId, where: str) -> list[Builder]:
-    """Return what hikari sends for the layout. Raises LayoutError, naming `where`, component and rule."""
-    components = [layout] if isinstance(layout, Component) else list(layout)
-    built: list[Builder] = []
-    for component in components:
-        if not isinstance(component, Component):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise LayoutError(f"{where}: {component!r} is no component. Text goes into TextDisplay(…).")
-        built.append(Built(component.build(name_id)))
-    check_message([dict(part.build()[0]) for part in built], where)
-    return built
+def build(component: Any, name_id: NameId) -> JSON:
+    """Return a component's JSON. Raises LayoutError when it is none."""
+    if not isinstance(component, Component):
+        raise LayoutError(f"{component!r} is no component. Text goes into TextDisplay(…).")
+    return component.build(name_id)
 
 
-def check_message(payloads: Sequence[JSON], where: str) -> None:
+def assemble(render: Callable[[], Layout], name_id: NameId, where: str) -> list[Built]:
+    """Return what hikari sends for a layout. Raises LayoutError, naming `where`, component and rule."""
+    try:
+        layout = render()
+        parts: Sequence[Any] = layout if isinstance(layout, list | tuple) else [layout]
+        payloads = [build(part, name_id) for part in parts]
+        check_message(payloads)
+    except LayoutError as error:
+        raise LayoutError(f"{where}: {error}") from None
+    return [Built(payload) for payload in payloads]
+
+
+def check_message(payloads: Sequence[JSON]) -> None:
     """Raise LayoutError when Discord would refuse a message of these components."""
     found = [each for payload in payloads for each in walk(payload)]
-    text = sum(len(each["content"]) for each in found if each["type"] == TEXT)
     if not payloads:
-        raise LayoutError(f"{where}: there is no component in it. Discord refuses an empty message.")
-    if len(found) > COMPONENTS_MAX:
-        raise LayoutError(f"{where}: {len(found)} components, nested ones counted; Discord allows {COMPONENTS_MAX}.")
-    if text > TEXT_MAX:
-        raise LayoutError(f"{where}: its texts have {text} characters together; Discord allows {TEXT_MAX:,}.")
-    seen: set[str] = set()
+        raise LayoutError("there is no component in it. Discord refuses an empty message.")
+    check_children(payloads, TOP_LEVEL, "stand alone; put it into a Row or a Section")
     for each in found:
-        check_component(each, where)
-        if (custom_id := each.get("custom_id")) is not None and custom_id in seen:
+        check_component(each)
+    if len(found) > COMPONENTS_MAX:
+        raise LayoutError(f"{len(found)} components, nested ones counted; Discord allows {COMPONENTS_MAX}.")
+    text = sum(len(each["content"]) for each in found if each["type"] == TEXT)
+    if text > TEXT_MAX:
+        raise LayoutError(f"its texts have {text} characters together; Discord allows {TEXT_MAX:,}.")
+    seen: set[str] = set()
+    for each in (each for each in found if "custom_id" in each):
+        if each["custom_id"] in seen:
             raise LayoutError(
-                f"{where}, {describe(each)}: another component calls the same handler with the same arguments."
+                f"{describe(each)}: another component calls the same handler with the same arguments."
                 " Give one of them an argument that tells them apart."
             )
-        seen.add(each.get("custom_id", ""))
-    for payload in payloads:
-        if payload["type"] not in TOP_LEVEL:
-            raise LayoutError(f"{where}, {describe(payload)}: cannot stand alone. Put it into a Row or a Section.")
+        seen.add(each["custom_id"])
 
 
 def walk(payload: JSON) -> Iterator[JSON]:
@@ -1231,49 +1187,69 @@ def walk(payload: JSON) -> Iterator[JSON]:
 
 def describe(payload: JSON) -> str:
     """Return how a person would point at the component."""
-    text = payload.get("label") or payload.get("content") or payload.get("placeholder") or ""
+    text = str(payload.get("label") or payload.get("content") or payload.get("placeholder") or "")
     name = LIMITS[payload["type"]].name
     return f'{name} "{text[:30]}{"…" if len(text) > 30 else ""}"' if text else name
 
 
-def check_component(payload: JSON, where: str) -> None:
-    """Raise LayoutError when the component breaks a rule of its own."""
-    limits, at = LIMITS[payload["type"]], f"{where}, {describe(payload)}"
+def check_children(children: Iterable[JSON], allowed: frozenset[int], place: str) -> None:
+    """Raise LayoutError when one of the components may not stand there."""
+    for child in children:
+        if child["type"] not in allowed:
+            raise LayoutError(f"{describe(child)} cannot {place}.")
+
+
+def check_component(payload: JSON) -> None:
+    """Raise LayoutError when the component breaks a rule of its own type."""
+    kind, at = payload["type"], describe(payload)
+    limits, children = LIMITS[kind], payload.get("components", ())
     check_lengths(payload, limits.lengths, at)
-    for child in payload.get("components", ()):
-        if child["type"] not in limits.inside:
-            raise LayoutError(f"{at}: a {LIMITS[child['type']].name} cannot stand in a {limits.name}.")
-    kinds = [child["type"] for child in payload.get("components", ())]
-    if payload["type"] == ROW and SELECT in kinds and len(kinds) > 1:
+    check_children(children, limits.inside, f"stand in a {limits.name}")
+    check_children([payload["accessory"]] if "accessory" in payload else [], limits.beside, "stand beside a section")
+    if kind == ROW and len(children) > 1 and any(child["type"] == SELECT for child in children):
         raise LayoutError(f"{at}: a select needs a row of its own.")
-    if payload["type"] == BUTTON and not payload.get("label") and not payload.get("emoji"):
+    if kind == BUTTON and not payload.get("label") and not payload.get("emoji"):
         raise LayoutError(f"{at}: a button needs a label or an emoji.")
-    if payload["type"] == CONTAINER and not 0 <= (payload.get("accent_color") or 0) <= 0xFFFFFF:
+    if kind == CONTAINER and not 0 <= payload.get("accent_color", 0) <= 0xFFFFFF:
         raise LayoutError(f"{at}: its accent is no colour. Write it as 0xRRGGBB.")
-    if payload["type"] == SELECT:
+    for item in payload.get("items", [payload] if kind == THUMBNAIL else []):
+        check_lengths(item, (("description", 1, 1_024),), at)
+        check_address(item["media"], at)
+    check_address(payload, at)
+    if kind == SELECT:
         check_select(payload, at)
 
 
 def check_select(payload: JSON, at: str) -> None:
     """Raise LayoutError when options or the numbers of values break a rule."""
-    options = payload["options"]
+    options, low, high = payload["options"], payload["min_values"], payload["max_values"]
     for option in options:
         check_lengths(option, OPTION_LENGTHS, f'{at}, option "{option["label"][:30]}"')
     if len({option["value"] for option in options}) < len(options):
         raise LayoutError(f"{at}: two options have the same value.")
-    low, high = payload["min_values"], payload["max_values"]
     if not (0 <= low <= high and 1 <= high <= len(options)):
         raise LayoutError(f"{at}: min_values={low}, max_values={high} do not fit {len(options)} options.")
-    if sum(bool(option.get("default")) for option in options) > high:
+    if sum(option["default"] for option in options) > high:
         raise LayoutError(f"{at}: more options are chosen by default than max_values={high}.")
 
 
 def check_lengths(payload: JSON, lengths: tuple[tuple[str, int, int], ...], at: str) -> None:
     """Raise LayoutError when a field has too few or too many characters or entries."""
     for name, low, high in lengths:
-        if name in payload and not low <= len(payload[name]) <= high:
-            unit = "characters" if isinstance(payload[name], str) else "entries"
-            raise LayoutError(f"{at}: {name} has {len(payload[name])} {unit}; Discord allows {low} to {high:,}.")
+        value, unit = payload.get(name, ""), "characters"
+        if name in ("components", "options", "items"):
+            unit = "entries"
+        elif not isinstance(value, str):
+            raise LayoutError(f'{at}: {name} is {value!r} and must be text. Write f"{{…}}" or str(…).')
+        if name in payload and not low <= len(value) <= high:
+            raise LayoutError(f"{at}: {name} has {len(value)} {unit}; Discord allows {low} to {high:,}.")
+
+
+def check_address(payload: JSON, at: str) -> None:
+    """Raise LayoutError when it has a `url` that Discord does not take."""
+    check_lengths(payload, (("url", 1, 2_048),), at)
+    if "url" in payload and not re.fullmatch(r"(https?|discord)://[^/\s]\S*", payload["url"]):
+        raise LayoutError(f"{at}: url {payload['url']!r} is no address. Begin it with https://")
 
 
 # ---- 5. Records and views --------------------------------------------------------------------------------------------
@@ -1344,19 +1320,31 @@ class View(msgspec.Struct):
     @classmethod
     def example(cls) -> View:
         """Return an instance for `python bot.py check` to render; override it where made-up values break render."""
-        hints = typing.get_type_hints(cls)
-        required = [each.name for each in msgspec.structs.fields(cls) if each.required]
-        return cls(**{name: made_up(hints[name]) for name in required})
+        return msgspec.convert(made_up(cls), cls, dec_hook=read_id)
+
+
+EXAMPLES: Mapping[Any, Any] = MappingProxyType(
+    {str: "example", bool: False, int: 1, float: 1.0, list: (), set: (), dict: {}, hikari.Snowflake: 1}
+)
 
 
 def made_up(kind: Any) -> Any:
-    """Return a value of a simple type, or raise TypeError."""
-    make: Callable[..., Any] = typing.get_origin(kind) or kind
-    if make in (str, bool, int, float, list, dict, set):
-        return make("1") if make in (str, int, float) else make()
+    """Return a value that converts to the type, or raise TypeError when it is none of the simple ones."""
+    plain_kind = typing.get_origin(kind) or kind
+    if plain_kind in EXAMPLES:
+        return EXAMPLES[plain_kind]
+    if inspect.isclass(plain_kind) and issubclass(plain_kind, msgspec.Struct):
+        return {each.name: made_up(each.type) for each in msgspec.structs.fields(plain_kind) if each.required}
     if type(None) in typing.get_args(kind):
         return None
-    raise TypeError(f"no example for {kind}")
+    raise TypeError(f"there is no example for {kind}")
+
+
+def read_id(kind: type[Any], value: Any) -> Any:
+    """Return an id that a field declares as hikari.Snowflake."""
+    if kind is hikari.Snowflake:
+        return hikari.Snowflake(value)
+    raise TypeError(f"{kind} cannot be kept in a state")
 
 
 FOR_EVER = InStore()
@@ -1467,7 +1455,7 @@ def encode_id(id: RecordId, method: str, args: tuple[Any, ...]) -> str:
     custom_id = ":".join((*id, method, arguments) if args else (*id, method))
     if len(custom_id) > CUSTOM_ID_MAX:
         raise LayoutError(
-            f"view {id.name}, {method}: its arguments take {len(arguments)} characters, {len(custom_id)} with their way"
+            f"{method}: its arguments take {len(arguments)} characters, {len(custom_id)} with their way"
             f" back; a custom id has {CUSTOM_ID_MAX}. Keep long values in the state and pass a number."
         )
     return custom_id
@@ -1487,17 +1475,16 @@ def new_key(event: EventKey | None = None, count: int = 0) -> str:
     return base64.urlsafe_b64encode(seed).rstrip(b"=").decode()
 
 
-def lay_out(view: View, id: RecordId) -> list[Builder]:
+def lay_out(view: View, id: RecordId) -> list[Built]:
     """Return what hikari sends for the view as the record `id`. Raises LayoutError when it breaks a limit."""
-    name = view.registration.name
 
     def name_id(method: Handler, args: tuple[Any, ...]) -> str:
         method_name = getattr(method, "__name__", "")
         if getattr(method, "__self__", None) is not view or not is_handler(method):
-            raise LayoutError(f"view {name}: {method_name or method!r} is no @handler of this view. Pass self.method.")
+            raise LayoutError(f"{method_name or method!r} is no @handler of this view. Pass self.method.")
         return encode_id(id, method_name, args)
 
-    return assemble(view.render(), name_id, f"view {name}")
+    return assemble(view.render, name_id, f"view {view.registration.name}")
 
 
 def encode_state(view: View) -> bytes:
@@ -1516,13 +1503,6 @@ def decode_state(cls: type[V], saved: Saved) -> V:
     except Exception as error:  # migrate is the user's code
         raise StateUnreadableError(f"{saved.id.name} {saved.id.key}: {error}") from error
     raise StateUnreadableError(f"{saved.id.name} {saved.id.key} was saved by the newer version {saved.model}.")
-
-
-def read_id(kind: type[Any], value: Any) -> Any:
-    """Return an id that a field declares as hikari.Snowflake."""
-    if kind is hikari.Snowflake:
-        return hikari.Snowflake(value)
-    raise TypeError(f"{kind} cannot be kept in a state")
 
 
 def unsaved_fields(view: View, saved: Saved) -> str:
@@ -1667,7 +1647,7 @@ class Context:
         flags = hikari.MessageFlag.IS_COMPONENTS_V2
         if isinstance(what, View) and saved:
             return {"components": lay_out(what, saved.id), "flags": flags}
-        return {"components": assemble(typing.cast("Layout", what), no_handler, "respond"), "flags": flags}
+        return {"components": assemble(lambda: typing.cast("Layout", what), no_handler, "respond"), "flags": flags}
 
     async def answer_first(self, kind: Any, answer: Answer, **body: Any) -> bool:
         """Send the first answer and return True; False when there is one already or it is too late for one."""
@@ -1710,7 +1690,7 @@ ALREADY_ACKNOWLEDGED = 40060  # Discord's code for a second first answer
 
 def no_handler(method: Handler, args: tuple[Any, ...]) -> str:
     """Refuse a component that calls a handler outside a view."""
-    raise LayoutError("respond: a component that calls a handler must stand in a view's render().")
+    raise LayoutError("a component that calls a handler must stand in a view's render().")
 
 
 class ComponentContext(Context):
@@ -1767,7 +1747,7 @@ class ComponentContext(Context):
 
     async def edit(self, layout: Layout) -> None:
         """Change the message the component sits on, without state. Raises LayoutError."""
-        components = assemble(layout, no_handler, "edit")
+        components = assemble(lambda: layout, no_handler, "edit")
         if await self.answer_first(hikari.ResponseType.MESSAGE_UPDATE, Answer.UPDATED, components=components):
             return
         if self.place is None or not await edit_message(self.app.rest, self.place, self, components):
@@ -1794,7 +1774,7 @@ class ComponentContext(Context):
 
 
 async def edit_message(
-    rest: hikari.api.RESTClient, place: Place, ctx: ComponentContext | None, components: Sequence[Builder]
+    rest: hikari.api.RESTClient, place: Place, ctx: ComponentContext | None, components: Sequence[Built]
 ) -> bool:
     """Change a message and return True; False when it is gone or out of reach.
 
@@ -1963,12 +1943,12 @@ class Display:
 
     def __init__(self, app: App, saved: Saved) -> None:
         self._app, self._id, self._place, self._shown = app, saved.id, saved.place, saved.shown
-        self._version, self._layout = 0, list[Builder]()
+        self._version, self._layout = 0, list[Built]()
         self._waiting: list[ComponentContext] = []
         self._via: ComponentContext | None = None
         self._kick = asyncio.Event()
 
-    def show(self, saved: Saved, layout: list[Builder], click: ComponentContext | None) -> None:
+    def show(self, saved: Saved, layout: list[Built], click: ComponentContext | None) -> None:
         """Show this version, unless a newer one is on its way, and answer the click."""
         if saved.version > self._version:
             self._version, self._layout, self._place = saved.version, layout, saved.place or self._place
@@ -2302,7 +2282,7 @@ class Gateway(hikari.GatewayBot):
             logs=None,
             suppress_optimization_warning=True,
             intents=intents,
-            rest_url=config.api,
+            rest_url=config.api.rstrip("/"),
             loads=read_json,
             cache_settings=hikari.impl.CacheSettings(components=hikari.api.CacheComponents.ME),
             auto_chunk_members=False,
@@ -2385,7 +2365,7 @@ class App:
             else:
                 raise OperatorError(f"{thing!r} is neither a view nor a command. Mark it with @register or @command.")
 
-    async def build(self, view: View) -> list[Builder]:
+    async def build(self, view: View) -> list[Built]:
         """Save a new view and return the components to send it with: `rest.create_message(channel, components=…)`."""
         view, saved = await create_record(self.store, view, new_key(), time.time())
         return lay_out(view, saved.id)
@@ -2403,7 +2383,7 @@ class App:
         if not task.cancelled() and (error := task.exception()):
             log.warning("%s", error, exc_info=None if isinstance(error, hikari.HikariError) else error)
 
-    def show(self, saved: Saved, layout: list[Builder], click: ComponentContext | None) -> None:
+    def show(self, saved: Saved, layout: list[Built], click: ComponentContext | None) -> None:
         """Bring the record's message to this version and answer the click."""
         if saved.id not in self._displays:
             self._displays[saved.id] = Display(self, saved)
@@ -2553,6 +2533,8 @@ async def ping(ctx: CommandContext) -> None:
 
 @register(name="counter", version=1, state=InStore(ttl=WEEK))
 class Counter(View):
+    """Two buttons that count."""
+
     count: int = 0
 
     def render(self) -> Layout:
@@ -2571,6 +2553,8 @@ async def counter(ctx: CommandContext) -> None:
 
 @register(name="poll", version=1, state=InStore(ttl=WEEK))
 class Poll(View):
+    """A question on which everybody votes once."""
+
     question: str
     yes: int = 0
     no: int = 0
