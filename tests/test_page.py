@@ -897,7 +897,7 @@ FORM = {
 }
 FILLED = {
     "what": "Water", "notes": "none yet", "colour": ["blue"], "who": [BOB["id"], CAROL["id"]], "often": "daily",
-    "through": ["here", "dm"], "secret": True,
+    "through": ["here", "dm"], "secret": True, "old": "",
 }  # fmt: skip
 
 
@@ -977,11 +977,18 @@ async def test_a_form_waits_for_the_person_it_is_for(pages: Pages) -> None:
     await expect(script.page.get_by_role("dialog")).to_be_hidden()
 
 
+async def test_a_preset_text_that_was_cleared_is_sent_as_empty(pages: Pages) -> None:
+    script = await pages.scripted()
+    script.say({**form_for(ALICE), "form": {**FORM, "components": [FORM["components"][2]]}})
+    await script.page.get_by_label("Notes").fill("")
+    await script.page.get_by_role("button", name="Submit").click()
+    await script.heard(by_alice("submit", interaction_id=FORM_ID, values={"notes": ""}))
+
+
 @pytest.mark.parametrize("answer", ["failed", "refused"])
 async def test_a_form_that_failed_stays_open_with_what_was_written(pages: Pages, answer: str) -> None:
     script = await pages.scripted()
-    title = {"custom_id": "short", "title": "Short", "components": [FORM["components"][2]]}
-    script.say({**form_for(ALICE), "form": title})
+    script.say({**form_for(ALICE), "form": {**FORM, "components": [FORM["components"][2]]}})
     dialog = script.page.get_by_role("dialog")
     await dialog.get_by_label("Notes").fill("Water the plants")
     await dialog.get_by_role("button", name="Submit").click()

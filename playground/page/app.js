@@ -46,7 +46,11 @@ function rememberPerson(world) {
 
 function showConnection(bar, world, socket) {
   const retry = el("button", { type: "button", class: "as-link", onclick: () => socket.connect() }, "Try now");
-  const reload = el("button", { type: "button", class: "as-link", onclick: () => location.reload() }, "Reload the page");
+  const reload = el(
+    "button",
+    { type: "button", class: "as-link", onclick: () => location.reload() },
+    "Reload the page",
+  );
   const texts = {
     connecting: ["Connecting to the playground…"],
     open: [],
@@ -64,7 +68,9 @@ function showConnection(bar, world, socket) {
 
 /** Show why the playground refused what the reader last did, until they do something else or close it. */
 function showRefusals(bar, world) {
-  const hide = () => { bar.hidden = true; };
+  const hide = () => {
+    bar.hidden = true;
+  };
   const text = el("span", { role: "alert" });
   bar.append(text, el("button", { type: "button", class: "plain", "aria-label": "Close", onclick: hide }, "✕"));
   world.on("refused", (reason) => {
@@ -83,8 +89,13 @@ function showChannels(world) {
     document.title = `${guild.name} · Playground`;
     part("channel-name").textContent = channels.find(({ id }) => id === channelId)?.name ?? "";
     const hadFocus = part("channels").contains(document.activeElement) ? document.activeElement.dataset.id : null;
-    part("channels").replaceChildren(...channels.map((channel) => channelItem(channel, channel.id === channelId, unread.has(channel.id), world)));
-    if (hadFocus) part("channels").querySelector(`[data-id="${CSS.escape(hadFocus)}"]`)?.focus();
+    part("channels").replaceChildren(
+      ...channels.map((channel) => channelItem(channel, channel.id === channelId, unread.has(channel.id), world)),
+    );
+    if (hadFocus)
+      part("channels")
+        .querySelector(`[data-id="${CSS.escape(hadFocus)}"]`)
+        ?.focus();
   });
 }
 
@@ -93,9 +104,23 @@ function channelItem({ id, name }, isOpen, isUnread, world) {
     world.openChannel(id);
     announce(`Channel ${name}`);
   };
-  return el("li", {}, el("button", { type: "button", class: `channel ${isUnread ? "unread" : ""}`, "data-id": id,
-    "aria-current": isOpen ? "true" : null, onclick: open },
-    el("span", { class: "hash", "aria-hidden": "true" }, "#"), name, isUnread && el("span", { class: "visually-hidden" }, " (new messages)")));
+  return el(
+    "li",
+    {},
+    el(
+      "button",
+      {
+        type: "button",
+        class: `channel ${isUnread ? "unread" : ""}`,
+        "data-id": id,
+        "aria-current": isOpen ? "true" : null,
+        onclick: open,
+      },
+      el("span", { class: "hash", "aria-hidden": "true" }, "#"),
+      name,
+      isUnread && el("span", { class: "visually-hidden" }, " (new messages)"),
+    ),
+  );
 }
 
 // ---- Small screens

@@ -5,9 +5,19 @@ import { el } from "./dom.js";
 import { isScrolledToEnd } from "./list.js";
 
 const LINES_KEPT = 2000;
-const STATUS_WORDS = { starting: "starting", running: "running", stopped: "stopped", exited: "exited by itself", none: "no bot" };
+const STATUS_WORDS = {
+  starting: "starting",
+  running: "running",
+  stopped: "stopped",
+  exited: "exited by itself",
+  none: "no bot",
+};
 const ALIVE = ["starting", "running"];
-const CLOCK_STEPS = [["+1 min", 60, "1 minute"], ["+1 h", 3600, "1 hour"], ["+1 day", 86400, "1 day"]];
+const CLOCK_STEPS = [
+  ["+1 min", 60, "1 minute"],
+  ["+1 h", 3600, "1 hour"],
+  ["+1 day", 86400, "1 day"],
+];
 
 /** Show the bot's status and its buttons. A button that cannot be used stays in the tab order, so the focus is never lost. */
 export function showBot(panel, world, acts) {
@@ -18,21 +28,33 @@ export function showBot(panel, world, acts) {
   let told = null;
   world.watch(["bot"], () => {
     const words = statusWords(world.bot);
-    status.replaceChildren(el("span", { class: `lamp ${world.bot.status}`, "aria-hidden": "true" }), el("strong", {}, world.bot.name || "Bot"), ` ${words}`);
-    for (const button of buttons) button.setAttribute("aria-disabled", String(!isPossible(button.dataset.action, world.bot)));
+    status.replaceChildren(
+      el("span", { class: `lamp ${world.bot.status}`, "aria-hidden": "true" }),
+      el("strong", {}, world.bot.name || "Bot"),
+      ` ${words}`,
+    );
+    for (const button of buttons)
+      button.setAttribute("aria-disabled", String(!isPossible(button.dataset.action, world.bot)));
     if (told !== null && told !== words) announce(`${world.bot.name} ${words}`);
     told = world.bot.name ? words : null;
   });
 }
 
 function statusWords({ status, pid, exit_code: code }) {
-  const details = [pid !== null && `pid ${pid}`, !ALIVE.includes(status) && code !== null && `exit code ${code}`].filter(Boolean);
+  const details = [
+    pid !== null && `pid ${pid}`,
+    !ALIVE.includes(status) && code !== null && `exit code ${code}`,
+  ].filter(Boolean);
   return [STATUS_WORDS[status] ?? status, ...details].join(" · ");
 }
 
 function actionButton(action, acts) {
   const name = action[0].toUpperCase() + action.slice(1);
-  const button = el("button", { type: "button", class: `button ${action === "kill" ? "danger" : "secondary"}`, "data-action": action }, name);
+  const button = el(
+    "button",
+    { type: "button", class: `button ${action === "kill" ? "danger" : "secondary"}`, "data-action": action },
+    name,
+  );
   button.addEventListener("click", () => {
     if (button.getAttribute("aria-disabled") !== "true") acts.bot(action);
   });
@@ -47,8 +69,20 @@ function isPossible(action, bot) {
 /** Show the buttons that move the playground's clock, for rules that take 3 s, 15 minutes or a week. */
 export function showClock(group, acts) {
   const move = (seconds, words) => acts.advance(seconds) && announce(`The clock went forward by ${words}.`);
-  group.append(...CLOCK_STEPS.map(([text, seconds, words]) => el("button", { type: "button", class: "button secondary",
-    "aria-label": `Advance the clock by ${words}`, onclick: () => move(seconds, words) }, text)));
+  group.append(
+    ...CLOCK_STEPS.map(([text, seconds, words]) =>
+      el(
+        "button",
+        {
+          type: "button",
+          class: "button secondary",
+          "aria-label": `Advance the clock by ${words}`,
+          onclick: () => move(seconds, words),
+        },
+        text,
+      ),
+    ),
+  );
 }
 
 /** Show the bot's log in `box`. It follows its end until the reader scrolls up. */
@@ -68,7 +102,9 @@ export function showLog(box, world) {
     if (waiting.push(line) === 1) requestAnimationFrame(flush); // a traceback of fifty lines costs one layout
   };
   new ResizeObserver(holdEnd).observe(box); // while it is folded away it cannot scroll
-  box.addEventListener("scroll", () => { isFollowed = isScrolledToEnd(box); });
+  box.addEventListener("scroll", () => {
+    isFollowed = isScrolledToEnd(box);
+  });
   world.on("log", add);
   world.on("logReset", (lines) => {
     box.replaceChildren();

@@ -10,13 +10,35 @@ import { el, freshId } from "./dom.js";
  * once when the reader is done; Escape calls nothing. `refocus(button)` gives the focus back when the list closes:
  * the button may have been redrawn meanwhile.
  */
-export function choiceButton({ label, labelledBy, placeholder, options, selected, min, max, attributes, onchoose, refocus }) {
+export function choiceButton({
+  label,
+  labelledBy,
+  placeholder,
+  options,
+  selected,
+  min,
+  max,
+  attributes,
+  onchoose,
+  refocus,
+}) {
   const chosen = options.filter((option) => selected.includes(option.value));
   const text = chosen.length > 0 ? chosen.map((option) => option.label).join(", ") : placeholder;
   const id = freshId("choice");
   const name = labelledBy ? { "aria-labelledby": `${labelledBy} ${id}` } : { "aria-label": nameOf(label, chosen) };
-  const button = el("button", { type: "button", id, class: "choice", "aria-haspopup": "listbox", "aria-expanded": "false",
-    ...name, ...attributes }, el("span", { class: chosen.length > 0 ? "choice-text" : "choice-text empty" }, text));
+  const button = el(
+    "button",
+    {
+      type: "button",
+      id,
+      class: "choice",
+      "aria-haspopup": "listbox",
+      "aria-expanded": "false",
+      ...name,
+      ...attributes,
+    },
+    el("span", { class: chosen.length > 0 ? "choice-text" : "choice-text empty" }, text),
+  );
   button.addEventListener("click", () => {
     if (button.getAttribute("aria-disabled") === "true") return;
     if (openMenu?.belongsTo(button)) openMenu.close();
@@ -54,10 +76,22 @@ class ChoiceMenu {
     this.#button = button;
     this.#choice = choice;
     this.#values = new Set(choice.selected);
-    this.#active = Math.max(0, choice.options.findIndex((option) => this.#values.has(option.value)));
+    this.#active = Math.max(
+      0,
+      choice.options.findIndex((option) => this.#values.has(option.value)),
+    );
     this.#items = choice.options.map((option, index) => this.#item(option, index));
-    this.#list = el("ul", { role: "listbox", tabindex: 0, "aria-label": choice.label,
-      "aria-multiselectable": this.#isMultiple ? "true" : null, onkeydown: (event) => this.#key(event) }, this.#items);
+    this.#list = el(
+      "ul",
+      {
+        role: "listbox",
+        tabindex: 0,
+        "aria-label": choice.label,
+        "aria-multiselectable": this.#isMultiple ? "true" : null,
+        onkeydown: (event) => this.#key(event),
+      },
+      this.#items,
+    );
     this.#menu = el("div", { class: "menu", popover: "manual" }, this.#list, this.#isMultiple && this.#footer());
   }
 
@@ -93,17 +127,30 @@ class ChoiceMenu {
   }
 
   #item({ label, description, emoji, value }, index) {
-    return el("li", { role: "option", id: freshId("option"), "aria-selected": String(this.#values.has(value)),
-      onclick: () => this.#pick(index), onpointermove: () => this.#activate(index) },
+    return el(
+      "li",
+      {
+        role: "option",
+        id: freshId("option"),
+        "aria-selected": String(this.#values.has(value)),
+        onclick: () => this.#pick(index),
+        onpointermove: () => this.#activate(index),
+      },
       emoji && el("span", { class: "emoji", "aria-hidden": "true" }, emoji),
-      el("span", { class: "option-text" }, label, description && el("small", {}, description)));
+      el("span", { class: "option-text" }, label, description && el("small", {}, description)),
+    );
   }
 
   #footer() {
     this.#done = el("button", { type: "button", class: "button primary", onclick: () => this.#finish() }, "Done");
     this.#done.addEventListener("keydown", (event) => this.#leaveWithEscape(event));
     const { min, max, options } = this.#choice;
-    return el("div", { class: "menu-foot" }, el("span", {}, boundsInWords(min, Math.min(max, options.length))), this.#done);
+    return el(
+      "div",
+      { class: "menu-foot" },
+      el("span", {}, boundsInWords(min, Math.min(max, options.length))),
+      this.#done,
+    );
   }
 
   #place() {

@@ -27,7 +27,10 @@ function renderComponent(component, scene, path) {
 export function readableText(components) {
   const own = ({ content, label, placeholder }) => content ?? label ?? placeholder ?? "";
   const inside = (one) => readableText([...(one.components ?? []), ...(one.accessory ? [one.accessory] : [])]);
-  return components.flatMap((one) => [own(one), inside(one)]).filter(Boolean).join(", ");
+  return components
+    .flatMap((one) => [own(one), inside(one)])
+    .filter(Boolean)
+    .join(", ");
 }
 
 // ---- Controls
@@ -40,10 +43,20 @@ function button(component, scene, path) {
   const face = buttonFace(component);
   const classes = `button ${buttonClasses[component.style] ?? "secondary"}`;
   if (component.style === LINK) return linkButton(component, face, classes, path);
-  if (component.style === PREMIUM) return el("button", { type: "button", class: classes, disabled: true }, "Premium, not sold here");
+  if (component.style === PREMIUM)
+    return el("button", { type: "button", class: classes, disabled: true }, "Premium, not sold here");
   const { message, acts } = scene;
-  return el("button", { type: "button", class: classes, disabled: component.disabled, ...controlMarks(component, scene, path),
-    onclick: () => acts.click(message.id, component.custom_id) }, face);
+  return el(
+    "button",
+    {
+      type: "button",
+      class: classes,
+      disabled: component.disabled,
+      ...controlMarks(component, scene, path),
+      onclick: () => acts.click(message.id, component.custom_id),
+    },
+    face,
+  );
 }
 
 function buttonFace({ label, emoji }) {
@@ -63,7 +76,12 @@ function linkButton({ url, disabled }, face, classes, path) {
 /** What finds a control again, and shows that the reader's click on it has no answer. Busy is no `disabled`: that would drop the focus. */
 function controlMarks({ custom_id: customId }, { message, world }, path) {
   const isBusy = world.isBusy(message.id, customId);
-  return { "data-custom-id": customId, "data-path": path, "aria-disabled": isBusy && "true", "aria-busy": isBusy && "true" };
+  return {
+    "data-custom-id": customId,
+    "data-path": path,
+    "aria-disabled": isBusy && "true",
+    "aria-busy": isBusy && "true",
+  };
 }
 
 function select(component, scene, path) {
@@ -95,9 +113,12 @@ function container(component, scene, path) {
 }
 
 function section(component, scene, path) {
-  return el("div", { class: "section" },
+  return el(
+    "div",
+    { class: "section" },
     el("div", { class: "section-text" }, renderComponents(component.components, scene, path)),
-    component.accessory && el("div", { class: "accessory" }, renderComponent(component.accessory, scene, `${path}.a`)));
+    component.accessory && el("div", { class: "accessory" }, renderComponent(component.accessory, scene, `${path}.a`)),
+  );
 }
 
 function textDisplay(component, { world }) {
@@ -130,12 +151,27 @@ function file(component, scene, path) {
 function covered(box, { message, world }, path) {
   if (world.isRevealed(message.id, path)) return box;
   box.inert = true;
-  const cover = el("button", { type: "button", class: "cover", "data-path": `${path}.cover`,
-    onclick: () => world.reveal(message.id, path) }, "Show spoiler");
+  const cover = el(
+    "button",
+    { type: "button", class: "cover", "data-path": `${path}.cover`, onclick: () => world.reveal(message.id, path) },
+    "Show spoiler",
+  );
   return el("div", { class: "covered" }, box, cover);
 }
 
 const renderers = {
-  1: row, 2: button, 3: select, 5: select, 6: select, 7: select, 8: select, 9: section, 10: textDisplay, 11: thumbnail,
-  12: gallery, 13: file, 14: separator, 17: container,
+  1: row,
+  2: button,
+  3: select,
+  5: select,
+  6: select,
+  7: select,
+  8: select,
+  9: section,
+  10: textDisplay,
+  11: thumbnail,
+  12: gallery,
+  13: file,
+  14: separator,
+  17: container,
 };

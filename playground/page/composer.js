@@ -25,7 +25,13 @@ export class Composer {
     this.#world = world;
     this.#acts = acts;
     this.#input = this.#textInput();
-    this.#picker = el("ul", { id: PICKER_ID, role: "listbox", class: "picker", "aria-label": "Commands", hidden: true });
+    this.#picker = el("ul", {
+      id: PICKER_ID,
+      role: "listbox",
+      class: "picker",
+      "aria-label": "Commands",
+      hidden: true,
+    });
     this.#line = el("div", { class: "line" });
     form.append(this.#picker, this.#line);
     form.addEventListener("submit", (event) => this.#submitted(event));
@@ -37,9 +43,20 @@ export class Composer {
   // ---- Plain text
 
   #textInput() {
-    return el("input", { id: "write", type: "text", role: "combobox", autocomplete: "off", spellcheck: "true", maxlength: 4000,
-      "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": PICKER_ID,
-      oninput: () => this.#typed(), onkeydown: (event) => this.#key(event), onblur: () => this.#hidePicker() });
+    return el("input", {
+      id: "write",
+      type: "text",
+      role: "combobox",
+      autocomplete: "off",
+      spellcheck: "true",
+      maxlength: 4000,
+      "aria-autocomplete": "list",
+      "aria-expanded": "false",
+      "aria-controls": PICKER_ID,
+      oninput: () => this.#typed(),
+      onkeydown: (event) => this.#key(event),
+      onblur: () => this.#hidePicker(),
+    });
   }
 
   #nameChannel() {
@@ -72,7 +89,9 @@ export class Composer {
   #typed() {
     const text = this.#input.value.toLowerCase();
     const commands = typedCommands(this.#world.commands);
-    const named = commands.find(({ name }) => text === `/${name} ` && !commands.some((other) => other.name.startsWith(`${name} `)));
+    const named = commands.find(
+      ({ name }) => text === `/${name} ` && !commands.some((other) => other.name.startsWith(`${name} `)),
+    );
     this.#active = 0;
     this.#matches = text.startsWith("/") ? matchingCommands(commands, text.slice(1).trim()) : [];
     if (named) this.#choose(named);
@@ -82,7 +101,11 @@ export class Composer {
   #showPicker() {
     const isAsked = this.#input.value.startsWith("/") && !this.#command;
     const items = this.#matches.map((command, index) => this.#pickerItem(command, index));
-    const nothing = el("li", { class: "nothing", role: "option", "aria-disabled": "true", "aria-selected": "false" }, this.#noMatchText());
+    const nothing = el(
+      "li",
+      { class: "nothing", role: "option", "aria-disabled": "true", "aria-selected": "false" },
+      this.#noMatchText(),
+    );
     this.#picker.replaceChildren(...(items.length > 0 ? items : [nothing]));
     this.#picker.hidden = !isAsked;
     this.#input.setAttribute("aria-expanded", String(isAsked));
@@ -94,10 +117,18 @@ export class Composer {
   }
 
   #pickerItem({ name, description }, index) {
-    return el("li", { role: "option", id: `${PICKER_ID}-${index}`, "aria-selected": "false",
-      onpointerdown: (event) => event.preventDefault(), // the input keeps the focus, so that the list stays until the click
-      onclick: () => this.#choose(this.#matches[index]) },
-      el("span", { class: "command-name" }, `/${name}`), el("span", { class: "command-about" }, description));
+    return el(
+      "li",
+      {
+        role: "option",
+        id: `${PICKER_ID}-${index}`,
+        "aria-selected": "false",
+        onpointerdown: (event) => event.preventDefault(), // the input keeps the focus, so that the list stays until the click
+        onclick: () => this.#choose(this.#matches[index]),
+      },
+      el("span", { class: "command-name" }, `/${name}`),
+      el("span", { class: "command-about" }, description),
+    );
   }
 
   #markActive() {
@@ -133,12 +164,30 @@ export class Composer {
     this.#hidePicker();
     this.#command = command;
     this.#fields = command.options.map((option) => optionField(option, this.#world));
-    const cancel = el("button", { type: "button", class: "plain", "aria-label": `Leave /${command.name}`, onclick: () => this.#leave() }, "✕");
-    const head = el("div", { class: "command-head" }, el("span", { class: "command-name" }, `/${command.name}`),
-      el("span", { class: "command-about" }, command.description), cancel);
+    const cancel = el(
+      "button",
+      { type: "button", class: "plain", "aria-label": `Leave /${command.name}`, onclick: () => this.#leave() },
+      "✕",
+    );
+    const head = el(
+      "div",
+      { class: "command-head" },
+      el("span", { class: "command-name" }, `/${command.name}`),
+      el("span", { class: "command-about" }, command.description),
+      cancel,
+    );
     const send = sendButton();
-    const fields = el("div", { class: "command-fields", role: "group", "aria-label": `Options of /${command.name}`,
-      onkeydown: (event) => this.#fieldKey(event) }, this.#fields.map(({ node }) => node), send);
+    const fields = el(
+      "div",
+      {
+        class: "command-fields",
+        role: "group",
+        "aria-label": `Options of /${command.name}`,
+        onkeydown: (event) => this.#fieldKey(event),
+      },
+      this.#fields.map(({ node }) => node),
+      send,
+    );
     this.#line.replaceChildren(head, fields);
     this.#form.classList.add("filling");
     if (this.#fields.length > 0) this.#fields[0].focus();
@@ -188,7 +237,13 @@ export function showPeople(group, world) {
 }
 
 function personRadio({ id, name }, world) {
-  const radio = el("input", { type: "radio", name: "acting", value: id, class: "visually-hidden", onchange: () => world.actAs(id) });
+  const radio = el("input", {
+    type: "radio",
+    name: "acting",
+    value: id,
+    class: "visually-hidden",
+    onchange: () => world.actAs(id),
+  });
   radio.checked = id === world.actingAs;
   return el("label", { class: "person" }, radio, avatar(id, name), el("span", {}, name));
 }

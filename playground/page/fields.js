@@ -18,6 +18,11 @@ export class Field {
     this.problemNode = el("p", { class: "problem", id: this.problemId, hidden: true });
   }
 
+  /** What a form sends for an empty field: a text that was cleared is not the same as one that was never given. */
+  get whenEmpty() {
+    return undefined;
+  }
+
   /** The ids of what describes the control: its description and its problem. */
   get describedBy() {
     return [this.hintId, this.problemId].filter(Boolean).join(" ");
@@ -27,14 +32,24 @@ export class Field {
   place(control) {
     this.control = control;
     const text = [this.label, !this.isRequired && el("span", { class: "optional" }, " (optional)")];
-    const caption = control.id ? el("label", { for: control.id }, text) : el("p", { class: "field-name", id: this.labelId }, text);
-    this.node = el("div", { class: "field" }, caption,
-      this.description && el("p", { class: "hint", id: this.hintId }, this.description), control, this.problemNode);
+    const caption = control.id
+      ? el("label", { for: control.id }, text)
+      : el("p", { class: "field-name", id: this.labelId }, text);
+    this.node = el(
+      "div",
+      { class: "field" },
+      caption,
+      this.description && el("p", { class: "hint", id: this.hintId }, this.description),
+      control,
+      this.problemNode,
+    );
     return this;
   }
 
   focus() {
-    const target = this.control.matches("input, textarea, select, button") ? this.control : this.control.querySelector("input:checked, input");
+    const target = this.control.matches("input, textarea, select, button")
+      ? this.control
+      : this.control.querySelector("input:checked, input");
     target?.focus();
   }
 
@@ -60,8 +75,14 @@ export class TextField extends Field {
   constructor({ isLong, value, placeholder, minLength = 0, maxLength, ...rest }) {
     super(rest);
     this.minLength = minLength;
-    const attributes = { id: freshId("text"), placeholder, maxlength: maxLength, autocomplete: "off",
-      "aria-required": String(this.isRequired), "aria-describedby": this.describedBy };
+    const attributes = {
+      id: freshId("text"),
+      placeholder,
+      maxlength: maxLength,
+      autocomplete: "off",
+      "aria-required": String(this.isRequired),
+      "aria-describedby": this.describedBy,
+    };
     const control = isLong ? el("textarea", { ...attributes, rows: 4 }) : el("input", { ...attributes, type: "text" });
     control.value = value ?? "";
     this.place(control);
@@ -69,6 +90,10 @@ export class TextField extends Field {
 
   read() {
     return this.control.value === "" ? undefined : this.control.value;
+  }
+
+  get whenEmpty() {
+    return "";
   }
 
   problem() {
@@ -82,8 +107,16 @@ export class NumberField extends Field {
   constructor({ isWhole, min, max, ...rest }) {
     super(rest);
     Object.assign(this, { isWhole, min, max });
-    this.place(el("input", { id: freshId("number"), type: "text", inputmode: isWhole ? "numeric" : "decimal", autocomplete: "off",
-      "aria-required": String(this.isRequired), "aria-describedby": this.describedBy }));
+    this.place(
+      el("input", {
+        id: freshId("number"),
+        type: "text",
+        inputmode: isWhole ? "numeric" : "decimal",
+        autocomplete: "off",
+        "aria-required": String(this.isRequired),
+        "aria-describedby": this.describedBy,
+      }),
+    );
   }
 
   read() {
@@ -94,7 +127,15 @@ export class NumberField extends Field {
   problem() {
     const value = this.read();
     if (value === undefined) return this.isRequired ? "Fill this in." : null;
-    if (!Number.isFinite(value) || (this.isWhole && !Number.isInteger(value))) return this.isWhole ? "Write a whole number." : "Write a number.";
+    return this.#kindProblem(value) ?? this.#rangeProblem(value);
+  }
+
+  #kindProblem(value) {
+    if (this.isWhole) return Number.isInteger(value) ? null : "Write a whole number.";
+    return Number.isFinite(value) ? null : "Write a number.";
+  }
+
+  #rangeProblem(value) {
     if (this.min !== undefined && value < this.min) return `The least is ${this.min}.`;
     return this.max !== undefined && value > this.max ? `The most is ${this.max}.` : null;
   }
@@ -108,7 +149,14 @@ export class NativeSelectField extends Field {
     this.options = options;
     const first = el("option", { value: "" }, this.isRequired ? "Choose…" : "—");
     const items = options.map(({ label }, index) => el("option", { value: index }, label));
-    this.place(el("select", { id: freshId("select"), "aria-required": String(this.isRequired), "aria-describedby": this.describedBy }, first, items));
+    this.place(
+      el(
+        "select",
+        { id: freshId("select"), "aria-required": String(this.isRequired), "aria-describedby": this.describedBy },
+        first,
+        items,
+      ),
+    );
   }
 
   read() {
@@ -130,10 +178,18 @@ export class ChoiceField extends Field {
   }
 
   #button() {
-    return choiceButton({ label: this.label, labelledBy: this.labelId, placeholder: this.placeholder || "Make a selection",
-      options: this.options, selected: this.values, min: this.min, max: this.max,
+    return choiceButton({
+      label: this.label,
+      labelledBy: this.labelId,
+      placeholder: this.placeholder || "Make a selection",
+      options: this.options,
+      selected: this.values,
+      min: this.min,
+      max: this.max,
       attributes: { "aria-describedby": this.describedBy },
-      onchoose: (values) => this.#choose(values), refocus: () => this.focus() });
+      onchoose: (values) => this.#choose(values),
+      refocus: () => this.focus(),
+    });
   }
 
   #choose(values) {
@@ -164,8 +220,13 @@ function optionRow(type, name, option, attributes = {}) {
   const hintId = option.description ? `${id}-hint` : null;
   const box = el("input", { type, id, name, value: option.value, "aria-describedby": hintId, ...attributes });
   box.checked = option.default === true;
-  return el("div", { class: "option-row" }, box, el("label", { for: id }, option.label),
-    hintId && el("p", { class: "hint", id: hintId }, option.description));
+  return el(
+    "div",
+    { class: "option-row" },
+    box,
+    el("label", { for: id }, option.label),
+    hintId && el("p", { class: "hint", id: hintId }, option.description),
+  );
 }
 
 export class RadioField extends Field {
@@ -173,7 +234,19 @@ export class RadioField extends Field {
     super(rest);
     const name = freshId("radios");
     const rows = options.map((option) => optionRow("radio", name, option));
-    this.place(el("div", { class: "options", role: "radiogroup", "aria-labelledby": this.labelId, "aria-describedby": this.describedBy, "aria-required": String(this.isRequired) }, rows));
+    this.place(
+      el(
+        "div",
+        {
+          class: "options",
+          role: "radiogroup",
+          "aria-labelledby": this.labelId,
+          "aria-describedby": this.describedBy,
+          "aria-required": String(this.isRequired),
+        },
+        rows,
+      ),
+    );
   }
 
   read() {
@@ -190,7 +263,13 @@ export class BoxesField extends Field {
     super(rest);
     Object.assign(this, { min, max });
     const name = freshId("boxes");
-    this.place(el("div", { class: "options", role: "group", "aria-labelledby": this.labelId, "aria-describedby": this.describedBy }, options.map((option) => optionRow("checkbox", name, option))));
+    this.place(
+      el(
+        "div",
+        { class: "options", role: "group", "aria-labelledby": this.labelId, "aria-describedby": this.describedBy },
+        options.map((option) => optionRow("checkbox", name, option)),
+      ),
+    );
   }
 
   read() {

@@ -51,12 +51,28 @@ export class Forms {
     this.#problem = el("p", { class: "failure", role: "alert", hidden: true });
     this.#submit = el("button", { type: "submit", class: "button primary" }, "Submit");
     const close = () => this.#dialog.close();
-    return el("form", { novalidate: true, onsubmit: (event) => this.#send(event) },
-      el("header", {}, el("h2", { id: "form-title" }, title),
-        el("button", { type: "button", class: "plain", "aria-label": "Close", onclick: close }, "✕")),
-      el("div", { class: "form-body" }, components.map((component) => this.#part(component))),
+    return el(
+      "form",
+      { novalidate: true, onsubmit: (event) => this.#send(event) },
+      el(
+        "header",
+        {},
+        el("h2", { id: "form-title" }, title),
+        el("button", { type: "button", class: "plain", "aria-label": "Close", onclick: close }, "✕"),
+      ),
+      el(
+        "div",
+        { class: "form-body" },
+        components.map((component) => this.#part(component)),
+      ),
       this.#problem,
-      el("footer", {}, el("button", { type: "button", class: "button secondary", onclick: close }, "Cancel"), this.#submit));
+      el(
+        "footer",
+        {},
+        el("button", { type: "button", class: "button secondary", onclick: close }, "Cancel"),
+        this.#submit,
+      ),
+    );
   }
 
   #part(component) {
@@ -68,7 +84,8 @@ export class Forms {
 
   #place(component, { label, description }) {
     const make = fieldMakers[component.type];
-    if (!make) return el("div", { class: "field" }, el("p", { class: "field-name" }, label), unsupported(component.type));
+    if (!make)
+      return el("div", { class: "field" }, el("p", { class: "field-name" }, label), unsupported(component.type));
     const field = make(component, { label, description, isRequired: component.required !== false }, this.#world);
     field.customId = component.custom_id;
     this.#fields.push(field);
@@ -78,7 +95,7 @@ export class Forms {
   #send(event) {
     event.preventDefault();
     if (this.#isSent || !checkAll(this.#fields)) return;
-    const values = Object.fromEntries(this.#fields.map((field) => [field.customId, field.read()]));
+    const values = Object.fromEntries(this.#fields.map((field) => [field.customId, field.read() ?? field.whenEmpty]));
     this.#problem.hidden = true;
     this.#isSent = this.#acts.submit(this.#open.interactionId, values);
     this.#submit.setAttribute("aria-busy", String(this.#isSent));
@@ -89,7 +106,8 @@ export class Forms {
   #heard(interaction) {
     const isOurs = this.#isSent && interaction.kind === "form" && interaction.user_id === this.#open?.userId;
     if (!isOurs || interaction.state === "pending") return;
-    if (interaction.state === "failed") this.#showProblem(`${failureInWords(interaction).replace(/\.$/, "")}. Try again or cancel.`);
+    if (interaction.state === "failed")
+      this.#showProblem(`${failureInWords(interaction).replace(/\.$/, "")}. Try again or cancel.`);
     else this.#dialog.close();
   }
 
@@ -120,13 +138,25 @@ function unsupported(type) {
 // ---- One maker for each component type that holds a value
 
 function textInput(component, common) {
-  return new TextField({ ...common, isLong: component.style === PARAGRAPH, value: component.value, placeholder: component.placeholder,
-    minLength: component.min_length ?? 0, maxLength: component.max_length ?? 4000 });
+  return new TextField({
+    ...common,
+    isLong: component.style === PARAGRAPH,
+    value: component.value,
+    placeholder: component.placeholder,
+    minLength: component.min_length ?? 0,
+    maxLength: component.max_length ?? 4000,
+  });
 }
 
 function selectMenu(component, common, world) {
-  return new ChoiceField({ ...common, options: selectOptions(component, world), selected: selectDefaults(component),
-    placeholder: component.placeholder, min: component.min_values ?? 1, max: component.max_values ?? 1 });
+  return new ChoiceField({
+    ...common,
+    options: selectOptions(component, world),
+    selected: selectDefaults(component),
+    placeholder: component.placeholder,
+    min: component.min_values ?? 1,
+    max: component.max_values ?? 1,
+  });
 }
 
 function radioGroup(component, common) {
@@ -143,5 +173,13 @@ function checkbox(component, common) {
 }
 
 const fieldMakers = {
-  3: selectMenu, 4: textInput, 5: selectMenu, 6: selectMenu, 7: selectMenu, 8: selectMenu, 21: radioGroup, 22: checkboxGroup, 23: checkbox,
+  3: selectMenu,
+  4: textInput,
+  5: selectMenu,
+  6: selectMenu,
+  7: selectMenu,
+  8: selectMenu,
+  21: radioGroup,
+  22: checkboxGroup,
+  23: checkbox,
 };

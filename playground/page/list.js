@@ -67,7 +67,8 @@ export function focusPlace(place, scroller) {
 }
 
 function findControl(item, { customId, path }) {
-  const byId = customId !== undefined && item.querySelector(`[data-custom-id="${CSS.escape(customId)}"]:not(:disabled)`);
+  const byId =
+    customId !== undefined && item.querySelector(`[data-custom-id="${CSS.escape(customId)}"]:not(:disabled)`);
   if (byId) return byId;
   return path === undefined ? null : item.querySelector(`[data-path="${CSS.escape(path)}"]:not(:disabled)`);
 }

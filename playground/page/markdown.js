@@ -104,7 +104,10 @@ const inlineRules = [
   [/``([\s\S]+?)``(?!`)/y, (match) => el("code", {}, match[1].trim())],
   [/`([^`]+)`/y, (match) => el("code", {}, match[1])],
   [/<(https?:\/\/[^\s>]+)>/y, (match) => outsideLink(match[1], {}, match[1])],
-  [/<@!?(\d{1,20})>/y, (match, world) => mention(world.nameOf(match[1]) ?? "unknown user", match[1] === world.actingAs)],
+  [
+    /<@!?(\d{1,20})>/y,
+    (match, world) => mention(world.nameOf(match[1]) ?? "unknown user", match[1] === world.actingAs),
+  ],
   [/<@&(\d{1,20})>/y, () => mention("role", false)],
   [/<#(\d{1,20})>/y, (match, world) => el("span", { class: "mention" }, `#${channelName(world, match[1])}`)],
   [/<\/([^:>\n]{1,100}):\d{1,20}>/y, (match) => el("span", { class: "mention" }, `/${match[1]}`)],
@@ -125,7 +128,7 @@ function inline(text, world, depth = 0) {
   if (depth > NESTING_MAX) return [text];
   const nodes = [];
   let plain = "";
-  for (let at = 0; at < text.length; ) {
+  for (let at = 0; at < text.length;) {
     const [node, length] = MAY_BEGIN_A_RULE.test(text[at]) ? applyRule(text, at, world, depth) : [text[at], 1];
     at += length;
     if (typeof node === "string") plain += node;
@@ -178,7 +181,14 @@ const timeStyles = {
   f: { dateStyle: "long", timeStyle: "short" },
   F: { dateStyle: "full", timeStyle: "short" },
 };
-const UNITS = [["year", 31536000], ["month", 2592000], ["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
+const UNITS = [
+  ["year", 31536000],
+  ["month", 2592000],
+  ["day", 86400],
+  ["hour", 3600],
+  ["minute", 60],
+  ["second", 1],
+];
 
 function timestamp(seconds, style) {
   const date = new Date(seconds * 1000);

@@ -13,23 +13,29 @@ import { failureInWords, isThinking } from "./world.js";
 export function messageItem(scene, isFirst) {
   const { message } = scene;
   const classes = ["message", isFirst ? "first" : "next", message.visible_to && "ephemeral"];
-  return el("li", { class: classes.filter(Boolean).join(" "), tabindex: -1 },
+  return el(
+    "li",
+    { class: classes.filter(Boolean).join(" "), tabindex: -1 },
     usedLine(message.used, scene.world),
     isFirst && avatar(message.author.id, authorName(message.author), isApp(message.author)),
     head(message, isFirst),
     el("div", { class: "body" }, bodyOrExcuse(scene)),
     failureLine(scene.world.failureOn(message.id)),
-    message.visible_to && onlyYouLine(() => scene.acts.dismiss(message.id)));
+    message.visible_to && onlyYouLine(() => scene.acts.dismiss(message.id)),
+  );
 }
 
 /** Return the list item for a command that has no message: it is on its way, or nothing came back. */
 export function commandItem(interaction, world) {
   const hasFailed = interaction.state === "failed";
   const text = hasFailed ? failureInWords(interaction) : "Sending the command…";
-  return el("li", { class: `message first ephemeral ${hasFailed ? "" : "sending"}`, tabindex: -1 },
+  return el(
+    "li",
+    { class: `message first ephemeral ${hasFailed ? "" : "sending"}`, tabindex: -1 },
     usedLine({ user_id: interaction.user_id, name: interaction.name }, world),
     hasFailed ? failureLine(text) : el("p", { class: "note" }, dots(), text),
-    hasFailed && onlyYouLine(() => world.dismissCommand(interaction.id)));
+    hasFailed && onlyYouLine(() => world.dismissCommand(interaction.id)),
+  );
 }
 
 /** Return the item that stands between the messages of two days. */
@@ -56,17 +62,27 @@ function isApp(author) {
 function usedLine(used, world) {
   if (!used) return null;
   const name = world.nameOf(used.user_id) ?? "somebody";
-  return el("p", { class: "used" }, avatar(used.user_id, name), el("strong", {}, name), " used ",
-    el("span", { class: "command-name" }, `/${used.name}`));
+  return el(
+    "p",
+    { class: "used" },
+    avatar(used.user_id, name),
+    el("strong", {}, name),
+    " used ",
+    el("span", { class: "command-name" }, `/${used.name}`),
+  );
 }
 
 function head(message, isFirst) {
   const date = new Date(message.timestamp);
   const time = new Intl.DateTimeFormat(undefined, { timeStyle: "short" }).format(date);
-  return el("p", { class: isFirst ? "head" : "head visually-hidden" },
+  return el(
+    "p",
+    { class: isFirst ? "head" : "head visually-hidden" },
     el("strong", { class: "author" }, authorName(message.author)),
     isApp(message.author) && [" ", el("span", { class: "tag" }, "APP")],
-    " ", el("time", { datetime: date.toISOString(), title: date.toLocaleString() }, time));
+    " ",
+    el("time", { datetime: date.toISOString(), title: date.toLocaleString() }, time),
+  );
 }
 
 function failureLine(text) {
@@ -74,8 +90,12 @@ function failureLine(text) {
 }
 
 function onlyYouLine(ondismiss) {
-  return el("p", { class: "only-you" }, "Only you can see this · ",
-    el("button", { type: "button", class: "as-link", "data-path": "dismiss", onclick: ondismiss }, "Dismiss message"));
+  return el(
+    "p",
+    { class: "only-you" },
+    "Only you can see this · ",
+    el("button", { type: "button", class: "as-link", "data-path": "dismiss", onclick: ondismiss }, "Dismiss message"),
+  );
 }
 
 function dots() {
@@ -106,18 +126,27 @@ function body(scene) {
 }
 
 function attachment({ url, filename, description, content_type: type }) {
-  if (type?.startsWith("image/")) return el("div", { class: "gallery gallery-1" }, picture(url, description ?? filename));
+  if (type?.startsWith("image/"))
+    return el("div", { class: "gallery gallery-1" }, picture(url, description ?? filename));
   return el("div", { class: "file" }, outsideLink(url, {}, filename) ?? fileName(filename));
 }
 
 function embed(one, world) {
-  const box = el("div", { class: "container embed" },
+  const box = el(
+    "div",
+    { class: "container embed" },
     one.author && el("p", { class: "embed-author" }, linkOrText(one.author.url, one.author.name)),
     one.title && el("p", { class: "embed-title" }, linkOrText(one.url, one.title)),
     one.description && el("div", { class: "text" }, markdown(one.description, world)),
-    one.fields?.length > 0 && el("dl", { class: "embed-fields" }, one.fields.map((field) => embedField(field, world))),
+    one.fields?.length > 0 &&
+      el(
+        "dl",
+        { class: "embed-fields" },
+        one.fields.map((field) => embedField(field, world)),
+      ),
     (one.image ?? one.thumbnail) && picture((one.image ?? one.thumbnail).url, ""),
-    one.footer && el("p", { class: "subtext" }, one.footer.text));
+    one.footer && el("p", { class: "subtext" }, one.footer.text),
+  );
   if (typeof one.color === "number") {
     box.classList.add("accented");
     box.style.setProperty("--accent", `#${one.color.toString(16).padStart(6, "0")}`);

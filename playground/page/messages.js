@@ -27,7 +27,11 @@ export class MessageList {
     this.#latest = latest;
     this.#world = world;
     this.#acts = acts;
-    this.#earlier = el("button", { type: "button", class: "as-link earlier", onclick: () => this.#showEarlier() }, "Show earlier messages");
+    this.#earlier = el(
+      "button",
+      { type: "button", class: "as-link earlier", onclick: () => this.#showEarlier() },
+      "Show earlier messages",
+    );
     this.#list = el("ol", { role: "list" });
     scroller.append(this.#earlier, this.#list);
     scroller.addEventListener("scroll", () => this.#scrolled());
@@ -61,15 +65,20 @@ export class MessageList {
   #entries(all) {
     const messages = all.slice(-this.#shown);
     const entries = messages.flatMap((message, index) => this.#messageEntries(message, messages[index - 1]));
-    for (const interaction of this.#world.openCommands()) entries.splice(placeFor(interaction, entries), 0, this.#commandEntry(interaction));
+    for (const interaction of this.#world.openCommands())
+      entries.splice(placeFor(interaction, entries), 0, this.#commandEntry(interaction));
     return all.length > this.#shown ? entries : [this.#welcomeEntry(), ...entries];
   }
 
   #messageEntries(message, previous) {
     const isNewDay = !previous || dayOf(previous) !== dayOf(message);
     const isFirst = isNewDay || !isSameBreath(previous, message);
-    const entry = { key: `m${message.id}`, id: message.id, parts: [message, isFirst, ...this.#surroundings(message.id)],
-      build: () => messageItem(this.#scene(message), isFirst) };
+    const entry = {
+      key: `m${message.id}`,
+      id: message.id,
+      parts: [message, isFirst, ...this.#surroundings(message.id)],
+      build: () => messageItem(this.#scene(message), isFirst),
+    };
     const day = { key: `day-${message.id}`, parts: [dayOf(message)], build: () => dayItem(message.timestamp) };
     return isNewDay ? [day, entry] : [entry];
   }
@@ -81,12 +90,20 @@ export class MessageList {
   }
 
   #commandEntry(interaction) {
-    return { key: `i${interaction.id}`, id: interaction.id, parts: [interaction], build: () => commandItem(interaction, this.#world) };
+    return {
+      key: `i${interaction.id}`,
+      id: interaction.id,
+      parts: [interaction],
+      build: () => commandItem(interaction, this.#world),
+    };
   }
 
   #welcomeEntry() {
     const name = this.#world.channels.find(({ id }) => id === this.#world.channelId)?.name ?? "";
-    const words = [el("strong", {}, `This is the beginning of #${name}.`), el("span", {}, "Type / below to use one of the bot's commands.")];
+    const words = [
+      el("strong", {}, `This is the beginning of #${name}.`),
+      el("span", {}, "Type / below to use one of the bot's commands."),
+    ];
     return { key: "welcome", parts: [name], build: () => el("li", { class: "welcome" }, name && words) };
   }
 
@@ -137,7 +154,8 @@ export class MessageList {
   }
 
   #tellFailure(interaction) {
-    if (interaction.state === "failed" && interaction.user_id === this.#world.actingAs) announce(failureInWords(interaction));
+    if (interaction.state === "failed" && interaction.user_id === this.#world.actingAs)
+      announce(failureInWords(interaction));
   }
 }
 

@@ -8,7 +8,11 @@ const AVATAR_COLOURS = 6;
 export function avatar(id, name, isBot = false) {
   const colour = [...String(id)].reduce((sum, digit) => sum + digit.charCodeAt(0), 0) % AVATAR_COLOURS;
   const letter = [...name.trim()][0] ?? "?";
-  return el("span", { class: `avatar avatar-${colour}${isBot ? " avatar-bot" : ""}`, "aria-hidden": "true" }, letter.toUpperCase());
+  return el(
+    "span",
+    { class: `avatar avatar-${colour}${isBot ? " avatar-bot" : ""}`, "aria-hidden": "true" },
+    letter.toUpperCase(),
+  );
 }
 
 /** Return the name a message author goes by. */
@@ -52,7 +56,10 @@ export function picture(url, description) {
 }
 
 function pictureTile(url, text) {
-  const words = [el("span", { class: "tile-sign", "aria-hidden": "true" }, "▦"), el("span", { class: "tile-text" }, text)];
+  const words = [
+    el("span", { class: "tile-sign", "aria-hidden": "true" }, "▦"),
+    el("span", { class: "tile-text" }, text),
+  ];
   return outsideLink(url, { class: "picture-tile" }, ...words) ?? el("span", { class: "picture-tile" }, ...words);
 }
 

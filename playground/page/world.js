@@ -21,7 +21,9 @@ export function isThinking(message) {
 /** Return what a person reads about an interaction that failed. */
 export function failureInWords({ kind, text }) {
   if (kind === "command") return text ?? "The application did not respond";
-  return !text || text.startsWith("This interaction failed") ? text ?? "This interaction failed" : `This interaction failed. ${text}`;
+  return !text || text.startsWith("This interaction failed")
+    ? (text ?? "This interaction failed")
+    : `This interaction failed. ${text}`;
 }
 
 export class World {
@@ -121,7 +123,8 @@ export class World {
 
   #putInteraction(interaction) {
     if (interaction.state === "pending") this.#forgetEarlierFailure(interaction);
-    if (interaction.state === "pending" || interaction.state === "failed") this.interactions.set(interaction.id, interaction);
+    if (interaction.state === "pending" || interaction.state === "failed")
+      this.interactions.set(interaction.id, interaction);
     else this.interactions.delete(interaction.id);
     if (interaction.message_id) {
       this.#sending.delete(`${interaction.message_id}/${interaction.custom_id}/${interaction.user_id}`);
