@@ -302,13 +302,15 @@ class Texts:
     done: str = "Done."
 
 
-_SECRET_IN_URL = re.compile(r"(/(?:interactions|webhooks)/\d+/)[\w.~-]{12,}")
+_SECRET_AFTER_ID = re.compile(
+    r"((?:/(?:interactions|webhooks)/\d+/)|\b\d{15,20}:)[\w.~-]{12,}"
+)  # URLs, hikari's buckets
 _SECRET_TOKEN = re.compile(r"[MNO][\w-]{22,}\.[\w-]{6,7}\.[\w-]{27,}")  # an id in base64 begins with M, N or O
 
 
 def redact(text: str) -> str:
     """Return the text without bot tokens and interaction tokens."""
-    return _SECRET_TOKEN.sub("[token]", _SECRET_IN_URL.sub(r"\1[token]", text))
+    return _SECRET_TOKEN.sub("[token]", _SECRET_AFTER_ID.sub(r"\1[token]", text))
 
 
 def without_token(body: bytes) -> bytes:
@@ -343,8 +345,8 @@ def start_logging(level: str) -> None:
     handler.setFormatter(LogFormat())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     log.setLevel(level)
-    if level == "DEBUG":
-        logging.getLogger("hikari").setLevel(logging.INFO)
+    logging.getLogger("hikari").setLevel(logging.INFO if level == "DEBUG" else logging.WARNING)
+    logging.getLogger("hikari.ratelimits").setLevel(logging.ERROR)  # it warns of every new limit it learns
 
 
 class Failure(NamedTuple):
@@ -766,6 +768,8 @@ class SQLiteStore(Store):
 
     def accept(self, event: Event | None, cursor: Cursor | None) -> asyncio.Future[int]:
         sql = "INSERT INTO inbox(bot, key, body, accepted_at, runs) VALUES(?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        if cursor:
+            self._lazy.pop(("cursor", cursor.shard), None)
         insert = [(sql, (self._bot, event.key, event.body, self._now(), event.runs))] if event else []
         return self._write(statements(*insert, *([self._move(cursor)] if cursor else [])))
 
@@ -1255,7 +1259,8 @@ def check_address(payload: JSON, at: str) -> None:
 # ---- 5. Records and views --------------------------------------------------------------------------------------------
 # A view is typed state, how it looks (`render`), and what its components do (`@handler`). Its state is a record in the
 # store; a custom id names view, record, handler and arguments, so that a click finds its way after any restart.
-# Decorators only mark a class or method; `app.add` puts it into the registry.
+# Decorators only mark a class or method; `app.add` puts it into the registry. What a handler is given, the
+# ComponentContext, comes in the next section.
 
 
 class InStore(NamedTuple):
@@ -1530,8 +1535,8 @@ async def create_record(store: Store, view: View, key: str, now: float) -> tuple
 
 # ---- 6. Contexts and commands ----------------------------------------------------------------------------------------
 # What a handler is given: the context says who did what, answers the person within Discord's rules (one first answer
-# within 3 s, the rest within 15 minutes, an update of the message or a message of its own) and saves the view. Then
-# slash commands: options are read from a function's annotations and registered when Discord has others.
+# within 3 s, the rest within 15 minutes) and saves the view. Then slash commands: options are read from a function's
+# annotations and registered when Discord has others. The App that a context belongs to is section 10.
 
 
 class Interaction(msgspec.Struct):
@@ -1931,7 +1936,8 @@ def command_builder(rest: hikari.api.RESTClient, command: Command) -> hikari.api
 # ---- 7. Dispatch -----------------------------------------------------------------------------------------------------
 # accept ─► read ─► lane of the record ─► load ─► handler ─► one commit (state + applied) ─► lane free ─► show
 # Events on one record run one at a time in the order accepted. The lane is free again when the disk has the state, not
-# when Discord has answered: showing is a job of its own, one edit at a time and always of the newest version.
+# when Discord has answered: showing is a job of its own, one edit at a time and always of the newest version. The App
+# that owns it all is section 10.
 
 
 class Display:
