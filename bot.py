@@ -53,11 +53,13 @@ import asyncio
 import base64
 import binascii
 import contextlib
+import dataclasses
 import enum
 import functools
 import hashlib
 import inspect
 import io
+import itertools
 import json
 import logging
 import os
@@ -106,7 +108,7 @@ TOKEN_LIFE_S = 14.5 * MINUTE  # an interaction token lives 15 minutes; the rest 
 KEYS_KEPT_S = DAY  # how long a done event's key is kept to recognise its copies
 BATCH_OPS_MAX = 256  # operations in one transaction
 LAZY_WRITE_AFTER_S = 0.5  # what may be lost waits at most this long for a transaction to join
-CURSOR_EVERY_EVENTS = 50  # events nobody stores still move the cursor, this often
+SESSION_AGE_MAX_S = 30 * DAY  # then a new one: a session resumed for months was seen to lose its intents
 HANDLER_TRIES = 3  # how often a click whose state was changed under it runs again on the fresh state
 SHOW_RETRY_S = (1, 2, 4, 8, 16, 30, 60)  # pauses between attempts to repair a message; the last one repeats
 CUSTOM_ID_MAX = 100  # characters, for Discord
@@ -165,11 +167,12 @@ def bot_id_of(token: str) -> BotId:
 class Config:
     """Every setting, read once at start. Names, meanings and defaults for people stand in config.example.env."""
 
-    token: str = ""
+    token: str = dataclasses.field(default="", repr=False)
     api: str = "https://discord.com/api/v10"
     store: str = "sqlite:bot.db"
     dev_guild: int | None = None
     log_level: str = "INFO"
+    shard_count: int = 1
     drain_s: int = 10
     max_handlers: int = 64
     max_handler_runs: int = 5
@@ -211,6 +214,11 @@ def read_token(text: str) -> str:
     return text
 
 
+def read_url(text: str) -> str:
+    """Return the address as hikari wants it."""
+    return text.rstrip("/")
+
+
 class Setting(NamedTuple):
     """How a setting is read: where it goes, what it looks like, how it becomes a value, what to write instead."""
 
@@ -226,10 +234,11 @@ GUILD = "a server's id. Turn on Developer Mode in Discord, right-click your serv
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         "DISCORD_TOKEN": Setting("token", r"(?s).*", read_token, ""),
-        "DISCORD_API": Setting("api", r"https?://[^/\s]+(/\S+)?", str, API),
+        "DISCORD_API": Setting("api", r"https?://[^/\s]+(/\S*)?", read_url, API),
         "STORE": Setting("store", r":memory:|sqlite:(?!//).*[^/\s].*", str, STORES),
         "DEV_GUILD": Setting("dev_guild", r"[1-9]\d{14,18}", int, GUILD),
         "LOG_LEVEL": Setting("log_level", r"(?i)debug|info|warning|error", str.upper, "DEBUG, INFO, WARNING or ERROR"),
+        "SHARD_COUNT": Setting("shard_count", r"[1-9]\d{0,2}", int, "a whole number from 1 to 999"),
         "DRAIN_S": Setting("drain_s", r"\d{1,3}", int, "a whole number of seconds from 0 to 999"),
         "MAX_HANDLERS": Setting("max_handlers", r"[1-9]\d{0,3}", int, "a whole number from 1 to 9999"),
         "MAX_HANDLER_RUNS": Setting("max_handler_runs", r"[1-9]\d?", int, "a whole number from 1 to 99"),
@@ -361,7 +370,11 @@ class Failure(NamedTuple):
         """Return the error as type, message and the file and line that raised it."""
         frames = traceback.extract_tb(error.__traceback__)
         place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
-        return cls(type(error).__name__, redact(str(error))[:500], place)
+        try:
+            text = redact(str(error))[:500]
+        except Exception:  # an error of the user's own may fail even at this
+            text = "(it cannot say what it is)"
+        return cls(*(part.encode("utf-8", "replace").decode() for part in (type(error).__name__, text, place)))
 
 
 # ---- 2. Store --------------------------------------------------------------------------------------------------------
@@ -480,6 +493,17 @@ class Store(ABC):
         """Return the failed list, oldest first."""
 
     @abstractmethod
+    async def retry_failed(self, keys: Sequence[str]) -> int:
+        """Move failed events (no keys: all) back to the inbox, to run anew; return how many left the failed list.
+
+        An event that was applied already only leaves the list: its state is saved, and its message is shown anyway.
+        """
+
+    @abstractmethod
+    async def discard_failed(self, keys: Sequence[str]) -> int:
+        """Delete failed events (no keys: all) and return how many."""
+
+    @abstractmethod
     async def release(self) -> None:
         """After a clean stop: forget the runs of events that wait, for none of them took the process down."""
 
@@ -507,6 +531,13 @@ class Store(ABC):
     async def purge(self) -> int:
         """Delete some keys of long done events and some expired records; return how many rows."""
 
+    async def obey(self) -> None:  # noqa: B027 - most stores have nothing to obey
+        """Do what a command line asked of the process that has this store; called once a second."""
+
+
+class InUseError(OperatorError):
+    """Another process has the store."""
+
 
 # A store in a file locks it. One small function for each thing that differs between systems.
 
@@ -527,7 +558,7 @@ def lock_file(path: str, bot: BotId) -> typing.IO[bytes]:
         holder = file.read()[1:].decode("ascii", "replace").strip() if os.name == "posix" else ""
         file.close()
         process = f"process {holder}" if holder else "another process"
-        raise OperatorError(f"{path} is in use by {process}. Stop it, or set STORE to another file.") from None
+        raise InUseError(f"{path} is in use by {process}. Stop it, or set STORE to another file.") from None
     with contextlib.suppress(OSError):  # the pid is for the message only; a full disk is told about by SQLite
         file.truncate(0)
         file.write(f" {os.getpid()}\n".encode())
@@ -574,6 +605,27 @@ def network_file_system(folder: Path, mounts: Path = Path("/proc/mounts")) -> st
     return kind if kind in NETWORK_FILE_SYSTEMS else None
 
 
+def give_order(path: str, bot: BotId, order: JSON) -> Path:
+    """Leave an order for the process that has the store, and return the file that is gone when it was taken."""
+    file = Path(f"{Path(path).resolve()}.{bot}.orders")
+    open_private(str(file))
+    with file.open("ab") as orders:
+        orders.write(write_json(order) + b"\n")
+    return file
+
+
+def take_orders(path: str, bot: BotId) -> list[JSON]:
+    """Return the orders left for this process, and the file with them is gone."""
+    file = Path(f"{Path(path).resolve()}.{bot}.orders")
+    try:
+        taken = file.replace(file.with_suffix(".taken"))
+    except OSError:
+        return []
+    orders = [read_json(line) for line in taken.read_bytes().splitlines()]
+    taken.unlink()
+    return orders
+
+
 # ---- 3. SQLite -------------------------------------------------------------------------------------------------------
 # The promises kept in one file: one connection writes, and puts everything that waits into one transaction (group
 # commit), so that a hundred clicks at the same moment cost a few syncs of the disk and not two hundred. A second
@@ -607,11 +659,10 @@ Statement: TypeAlias = tuple[str, tuple[Any, ...]]
 
 
 def statements(*steps: Statement) -> Operation:
-    """Return the operation that runs the statements in turn; its result is how many rows the first one changed."""
+    """Return the operation that runs the statements in turn; its result is how many rows the last one changed."""
 
     def run(db: sqlite3.Connection) -> int:
-        changed = [db.execute(*step).rowcount for step in steps]
-        return changed[0] if changed else 0
+        return [0, *(db.execute(*step).rowcount for step in steps)][-1]
 
     return run
 
@@ -655,18 +706,22 @@ class SQLiteStore(Store):
         self, path: str, bot: BotId, *, max_failed: int = 10_000, now: Callable[[], float] = time.time
     ) -> None:
         self.path = path
-        self._bot, self._max_failed, self._now = bot, max_failed, now
+        self.bot, self._max_failed, self._now = bot, max_failed, now
         self._queue: deque[tuple[Operation, asyncio.Future[Any]]] = deque()
         self._lazy: dict[object, tuple[int, Operation]] = {}
         self._wake = asyncio.Event()
         self._closing, self._broken = False, False
         self._stack = contextlib.AsyncExitStack()
 
-    async def open(self) -> None:
+    async def open(self, *, visit: bool = False) -> None:
+        """Make the store ready; see Store.open. `visit`: for reading alone, beside the process that has it."""
+        if visit:
+            self._reader = await self._connect()
+            return
         async with contextlib.AsyncExitStack() as self._stack:  # closes what is open when anything below fails
             if self.path != ":memory:":
                 # Lock first: a second process must fail before it opens the database.
-                self._stack.enter_context(lock_file(self.path, self._bot))
+                self._stack.enter_context(lock_file(self.path, self.bot))
                 open_private(self.path)
             try:
                 self._db = await self._connect()
@@ -762,7 +817,7 @@ class SQLiteStore(Store):
         return results
 
     async def _read(self, sql: str, *args: Any) -> list[Any]:
-        return list(await self._reader.execute_fetchall(sql, (self._bot, *args)))
+        return list(await self._reader.execute_fetchall(sql, (self.bot, *args)))
 
     # The promises of Store, one after the other.
 
@@ -770,8 +825,8 @@ class SQLiteStore(Store):
         sql = "INSERT INTO inbox(bot, key, body, accepted_at, runs) VALUES(?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
         if cursor:
             self._lazy.pop(("cursor", cursor.shard), None)
-        insert = [(sql, (self._bot, event.key, event.body, self._now(), event.runs))] if event else []
-        return self._write(statements(*insert, *([self._move(cursor)] if cursor else [])))
+        insert = [(sql, (self.bot, event.key, event.body, self._now(), event.runs))] if event else []
+        return self._write(statements(*([self._move(cursor)] if cursor else []), *insert))
 
     def move_cursor(self, cursor: Cursor) -> None:
         self._write_later(("cursor", cursor.shard), cursor.seq, statements(self._move(cursor)))
@@ -784,7 +839,7 @@ class SQLiteStore(Store):
             " fingerprint=excluded.fingerprint, session=excluded.session, resume_url=excluded.resume_url,"
             " me=excluded.me"
         )
-        return sql, (self._bot, *cursor, self._now(), self._now(), self._now())
+        return sql, (self.bot, *cursor, self._now(), self._now(), self._now())
 
     async def flush(self) -> None:
         await self._write(statements())
@@ -794,7 +849,7 @@ class SQLiteStore(Store):
         return [Event(*row) for row in await self._read(sql)]
 
     async def begin(self, key: EventKey) -> None:
-        await self._write(statements(("UPDATE inbox SET runs=runs+1 WHERE bot=? AND key=?", (self._bot, key))))
+        await self._write(statements(("UPDATE inbox SET runs=runs+1 WHERE bot=? AND key=?", (self.bot, key))))
 
     async def commit(self, records: Sequence[Saved], done: EventKey | None) -> None:
         now = self._now()
@@ -802,7 +857,7 @@ class SQLiteStore(Store):
         def commit(db: sqlite3.Connection) -> None:
             for record in records:
                 sql = f"SELECT version FROM record WHERE bot=? AND name=? AND key=? AND {LIVES}"
-                row = db.execute(sql, (self._bot, *record.id, now)).fetchone()
+                row = db.execute(sql, (self.bot, *record.id, now)).fetchone()
                 if (row[0] if row else 0) != record.version:  # checked before anything is written
                     raise StateConflictError(f"{record.id.name} {record.id.key} was changed since it was loaded.")
             for record in records:
@@ -815,19 +870,19 @@ class SQLiteStore(Store):
     def _put(self, saved: Saved) -> Statement:
         place = saved.place or (None, None, None)
         if saved.version == 0:  # about to be sent for the first time: whoever sees it sees version 1
-            values = (self._bot, *saved.id, 1, saved.model, saved.data, 1, *place, saved.expires_at)
+            values = (self.bot, *saved.id, 1, saved.model, saved.data, 1, *place, saved.expires_at)
             return "INSERT OR REPLACE INTO record VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values
         sql = (
             "UPDATE record SET version=version+1, model=?, data=?, channel=coalesce(?, channel), expires_at=?,"
             " message=coalesce(?, message), ephemeral=coalesce(?, ephemeral) WHERE bot=? AND name=? AND key=?"
         )
         channel, message, ephemeral = place
-        values = (saved.model, saved.data, channel, saved.expires_at, message, ephemeral, self._bot, *saved.id)
+        values = (saved.model, saved.data, channel, saved.expires_at, message, ephemeral, self.bot, *saved.id)
         return sql, values
 
     def _done(self, key: EventKey) -> Statement:
         # The key stays to recognise copies; the body, with its interaction token, goes.
-        return "UPDATE inbox SET done_at=?, body=x'' WHERE bot=? AND key=?", (self._now(), self._bot, key)
+        return "UPDATE inbox SET done_at=?, body=x'' WHERE bot=? AND key=?", (self._now(), self.bot, key)
 
     async def fail(self, event: Event, failure: Failure, *, applied: bool) -> None:
         insert = (
@@ -835,19 +890,45 @@ class SQLiteStore(Store):
             " SELECT ?, ?, ?, ?, ?, ?, ?, ?, coalesce((SELECT runs FROM inbox WHERE bot=? AND key=?), 0)"
         )
         body = without_token(event.body)
-        values = (self._bot, event.key, body, self._now(), *failure, applied, self._bot, event.key)
+        values = (self.bot, event.key, body, self._now(), *failure, applied, self.bot, event.key)
         newest = "SELECT id FROM failed WHERE bot=? ORDER BY id DESC LIMIT 1 OFFSET ?"
         trim = f"DELETE FROM failed WHERE bot=? AND id <= ({newest})"
-        trimmed = (self._bot, self._bot, self._max_failed)
+        trimmed = (self.bot, self.bot, self._max_failed)
         await self._write(statements((insert, values), self._done(event.key), (trim, trimmed)))
 
     async def failed(self) -> list[FailedEvent]:
         sql = "SELECT key, failed_at, runs, applied, type, text, place FROM failed WHERE bot=? ORDER BY id"
-        return [FailedEvent(row[0], row[1], row[2], bool(row[3]), Failure(*row[4:])) for row in await self._read(sql)]
+        rows = await self._read(sql)
+        return [FailedEvent(row[0], row[1], row[2], bool(row[3]), Failure(*row[4:])) for row in rows]
+
+    async def retry_failed(self, keys: Sequence[str]) -> int:
+        back = (
+            "INSERT INTO inbox(bot, key, body, accepted_at, runs) SELECT bot, key, body, failed_at, 0 FROM failed"
+            f" WHERE {CHOSEN} AND NOT applied"
+            " ON CONFLICT(bot, key) DO UPDATE SET body=excluded.body, runs=0, done_at=NULL"
+        )
+        chosen = (self.bot, not keys, json.dumps(list(keys)))
+        return await self._write(statements((back, chosen), (f"DELETE FROM failed WHERE {CHOSEN}", chosen)))
+
+    async def discard_failed(self, keys: Sequence[str]) -> int:
+        chosen = (self.bot, not keys, json.dumps(list(keys)))
+        return await self._write(statements((f"DELETE FROM failed WHERE {CHOSEN}", chosen)))
+
+    async def obey(self) -> None:
+        for order in take_orders(self.path, self.bot):
+            act = self.retry_failed if order["do"] == "retry" else self.discard_failed
+            log.info("%s: %d failed events, as the command line asked", order["do"], await act(order["keys"]))
+
+    async def backup(self, file: Path) -> None:
+        """Write a copy of the database, as it is at this moment, into an empty file."""
+        try:  # VACUUM INTO reads in one snapshot and holds nobody up; copying the files of a live database corrupts it
+            await self._reader.execute("VACUUM INTO ?", (str(file),))
+        except sqlite3.Error as error:
+            raise OperatorError(explain_sqlite(error, str(file))) from error
 
     async def release(self) -> None:
         sql = "UPDATE inbox SET runs=0 WHERE bot=? AND done_at IS NULL"
-        await self._write(statements((sql, (self._bot,))))
+        await self._write(statements((sql, (self.bot,))))
 
     async def load(self, id: RecordId) -> Saved | None:
         sql = f"SELECT {RECORD} FROM record WHERE bot=? AND name=? AND key=? AND {LIVES}"
@@ -863,29 +944,33 @@ class SQLiteStore(Store):
             "UPDATE record SET shown=max(shown, ?), channel=coalesce(?, channel), message=coalesce(?, message),"
             " ephemeral=coalesce(?, ephemeral) WHERE bot=? AND name=? AND key=?"
         )
-        values = (version, *(place or (None, None, None)), self._bot, *id)
+        values = (version, *(place or (None, None, None)), self.bot, *id)
         self._write_later((id, bool(place)), version, statements((sql, values)))
 
     async def cursor(self, shard: int, fingerprint: str) -> Cursor | None:
-        sql = "SELECT shard, fingerprint, session, seq, resume_url, me FROM cursor WHERE bot=? AND shard=?"
+        columns = "shard, fingerprint, session, seq, resume_url, me, started_at"
+        sql = f"SELECT {columns} FROM cursor WHERE bot=? AND shard=?"
         rows = await self._read(sql, shard)
         if rows and rows[0][1] != fingerprint:
             await self.forget(shard, "the token, the intents or the number of shards changed")
-            return None
-        return Cursor(*rows[0]) if rows else None
+        elif rows and rows[0][-1] < self._now() - SESSION_AGE_MAX_S:
+            await self.forget(shard, "it is a month old")
+        else:
+            return Cursor(*rows[0][:-1]) if rows else None
+        return None
 
     async def forget(self, shard: int, why: str) -> None:
         self._lazy.pop(("cursor", shard), None)
-        where, row = "WHERE bot=? AND shard=?", (self._bot, shard)
+        where, row = "WHERE bot=? AND shard=?", (self.bot, shard)
         gap = f"INSERT INTO gap(bot, shard, since, until, why) SELECT bot, shard, saved_at, ?, ? FROM cursor {where}"
         await self._write(statements((gap, (self._now(), why, *row)), (f"DELETE FROM cursor {where}", row)))
 
     async def purge(self) -> int:
         oldest = "SELECT id FROM inbox WHERE bot=? ORDER BY id LIMIT 500"
-        keys = (f"DELETE FROM inbox WHERE id IN ({oldest}) AND done_at < ?", (self._bot, self._now() - KEYS_KEPT_S))
+        keys = (f"DELETE FROM inbox WHERE id IN ({oldest}) AND done_at < ?", (self.bot, self._now() - KEYS_KEPT_S))
         expired = "SELECT name, key FROM record WHERE bot=? AND expires_at < ? LIMIT 500"
         records = f"DELETE FROM record WHERE bot=? AND (name, key) IN ({expired})"
-        steps = keys, (records, (self._bot, self._bot, self._now()))
+        steps = keys, (records, (self.bot, self.bot, self._now()))
         return await self._write(lambda db: sum(db.execute(*step).rowcount for step in steps))
 
 
@@ -897,6 +982,7 @@ class MemoryStore(SQLiteStore):
 
 
 RECORD = "name, key, version, model, data, shown, channel, message, ephemeral, expires_at"
+CHOSEN = "bot=? AND (? OR key IN (SELECT value FROM json_each(?)))"
 LIVES = "(expires_at IS NULL OR expires_at > ?)"
 
 
@@ -1591,6 +1677,9 @@ class Context:
         self.locale, self.answer, self.applied = interaction.locale, Answer.NONE, False
         self._interaction, self._gate, self._made = interaction, asyncio.Lock(), 0
         self._reply: hikari.Message | None = None
+        self.retried = not interaction.token  # the failed list keeps none
+        if self.retried:
+            self.answer = Answer.EXPIRED
 
     @functools.cached_property
     def user(self) -> hikari.User:
@@ -1674,12 +1763,15 @@ class Context:
 
     async def _respond_later(self, body: JSON, flags: hikari.MessageFlag) -> hikari.Message | None:
         token, application = self.token, self._interaction.application_id
+        if token is None and self.retried and self.channel_id and not flags & hikari.MessageFlag.EPHEMERAL:
+            return await self.app.rest.create_message(self.channel_id, **body, flags=flags, nonce=str(self.id))
         if token is None:
             raise ExpiredError("the interaction can no longer be answered")
         # An earlier run may have answered the command with this very text, or only promised it: an edit fits both.
         taken = self.answer is Answer.TAKEN and isinstance(self, CommandContext)
         try:
-            thinking, self.answer = self.answer is Answer.THINKING, Answer.REPLIED
+            thinking = self.answer is Answer.THINKING
+            self.answer = Answer.REPLIED if thinking or taken else self.answer
             if taken or (thinking and not flags & hikari.MessageFlag.EPHEMERAL):
                 return await self.app.rest.edit_interaction_response(application, token, **body)
             if thinking:  # the promised message is public and would make this public too
@@ -2022,7 +2114,7 @@ class Dispatch:
         self._app = app
         self._lanes: dict[RecordId, Lane] = {}
         self._slots = asyncio.Semaphore(app.config.max_handlers)
-        self._recovered = asyncio.Event()
+        self._recovered, self._taking = asyncio.Event(), asyncio.Lock()
 
     async def recover(self) -> None:
         """Run what an earlier process left, before anything new.
@@ -2039,10 +2131,7 @@ class Dispatch:
                 continue
             await self._app.store.begin(event.key)
             await self.run(event, asyncio.get_running_loop().time(), alone=True)
-        for event in pending:
-            if not event.runs:
-                await self._app.store.begin(event.key)
-                self.submit(event)
+        await self.take_up()
         self._recovered.set()
         for saved in await self._app.store.behind():
             self._repair(saved)
@@ -2055,9 +2144,13 @@ class Dispatch:
         except Exception as error:
             log.error("%s %s cannot be shown: %s", *saved.id, error)
 
-    def submit(self, event: Event) -> None:
-        """Run the event as soon as its turn comes."""
-        self._app.spawn(self.run(event, asyncio.get_running_loop().time()))
+    async def take_up(self) -> None:
+        """Start the events of the inbox that no handler was started for: retried ones, and those of a clean stop."""
+        async with self._taking:  # two at it would run an event twice
+            for event in await self._app.store.pending():
+                if not event.runs:
+                    await self._app.store.begin(event.key)
+                    self._app.spawn(self.run(event, asyncio.get_running_loop().time()))
 
     async def run(self, event: Event, received: float, *, alone: bool = False) -> None:
         """Run one accepted event. `received` is the loop's time when it came in: its first answer is due 2 s later."""
@@ -2074,7 +2167,10 @@ class Dispatch:
                 await ctx.answer_first(hikari.ResponseType.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED)
         except StoreError as error:
             self._app.stop(error)
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
+            task = asyncio.current_task()
+            if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
+                raise  # the bot is stopping: the event stays in the inbox
             await self._fail(ctx, event, error)
 
     def _read(self, event: Event) -> tuple[Context, Coroutine[Any, Any, None]]:
@@ -2135,10 +2231,11 @@ class Dispatch:
         if changed := unsaved_fields(view, click.bound[1]):
             log.warning("%s changed %s and did not save it. End it with: await ctx.rerender()", route.place, changed)
 
-    async def _fail(self, ctx: Context | None, event: Event, error: Exception) -> None:
-        log.error("%s failed and is on the failed list: %s", event.key, error, exc_info=error)
+    async def _fail(self, ctx: Context | None, event: Event, error: BaseException) -> None:
+        failure = Failure.of(error)
+        log.error("%s failed and is on the failed list: %s: %s", event.key, *failure[:2], exc_info=error)
         try:
-            await self._app.store.fail(event, Failure.of(error), applied=bool(ctx and ctx.applied))
+            await self._app.store.fail(event, failure, applied=bool(ctx and ctx.applied))
             if ctx and not (ctx.answer is Answer.EXPIRED or isinstance(error, ExpiredError)):
                 await ctx.respond(ctx.texts.failed, ephemeral=True)
         except StoreError as store_error:
@@ -2161,13 +2258,12 @@ class Dispatch:
 
 # ---- 8. Gateway ------------------------------------------------------------------------------------------------------
 # hikari speaks to Discord's gateway; this section makes its session outlive the process. Every payload passes through a
-# tap on the shard's transport: interactions are handed to the store together with their sequence number, heartbeats
-# wait until what they confirm is on disk, and closing never ends the session. hikari's private names used here are
-# listed in tests/test_gateway.py, so that an upgrade which moves one fails there.
+# tap on the shard's transport: interactions are handed to the store with their sequence number, heartbeats wait until
+# what they confirm is on disk, and closing never ends the session. tests/test_gateway.py lists hikari's private names
+# that are used, so that an upgrade which moves one fails there. The App it hands events to is section 10.
 
 # Close codes after which Discord says "reconnect" although hikari gives up, and those that need a new session.
 RECONNECT, NEW_SESSION = frozenset({4001, 4003, 4005}), frozenset({4007, 4009})
-Accept: TypeAlias = Callable[["Event | None", "Cursor | None"], None]
 REFUSED: Mapping[int, str] = MappingProxyType(
     {
         4004: "Discord refuses the token. Copy it again from your application's page (Bot, Reset Token) to config.env.",
@@ -2206,7 +2302,7 @@ class Tap:
     async def send_json(self, data: JSON) -> None:
         """Send a payload. A heartbeat confirms a sequence number, so that must be on disk before."""
         if data["op"] == 1:
-            await self._shard.gateway.store.flush()
+            await self._shard.gateway.app.store.flush()
         await self._transport.send_json(data)
 
     async def send_close(self, *, code: int, message: bytes) -> None:
@@ -2236,6 +2332,8 @@ class Shard(hikari.impl.GatewayShardImpl):
         self._tap = None if transport is None else Tap(self, transport)
 
     async def _connect(self) -> Any:
+        if self._seq is None:  # before the socket is open: it would time out while others have their turn
+            await self.gateway.identify_turn(self.id)
         try:
             return await super()._connect()
         except hikari.GatewayConnectionError:
@@ -2250,21 +2348,21 @@ class Shard(hikari.impl.GatewayShardImpl):
             self.cursor = Cursor(
                 self.id, self.gateway.fingerprint, data["session_id"], seq, data["resume_gateway_url"], me
             )
-            self.gateway.accept(None, self.cursor)
+            self.gateway.app.accept(None, self.cursor)
         elif self.cursor:
             self.cursor = self.cursor._replace(seq=seq)
             if name == "INTERACTION_CREATE" and not is_autocomplete(data):
                 key = event_key(data, f"{self.cursor.session}:{seq}")
-                self.gateway.accept(Event(key, write_json(data)), self.cursor)
+                self.gateway.app.accept(Event(key, write_json(data)), self.cursor)
             else:
-                self.gateway.store.move_cursor(self.cursor)
+                self.gateway.app.store.move_cursor(self.cursor)
 
     async def forget(self, why: str) -> None:
         """Start over with a new session; what was sent since the last event is recorded as a gap."""
         if self.cursor:
             log.warning("the gateway session cannot be resumed (%s): events since its end may be missing", why)
             self.cursor = self._seq = self._session_id = self._resume_gateway_url = None
-            await self.gateway.store.forget(self.id, why)
+            await self.gateway.app.store.forget(self.id, why)
 
 
 def is_autocomplete(data: Any) -> bool:
@@ -2279,32 +2377,39 @@ def event_key(data: Any, otherwise: str) -> EventKey:
 
 
 class Gateway(hikari.GatewayBot):
-    """hikari's bot with one shard that resumes the stored session, and only itself in its cache."""
+    """hikari's bot with shards that resume the stored sessions, and only itself in its cache."""
 
-    def __init__(self, config: Config, store: Store, intents: hikari.Intents, accept: Accept) -> None:
+    def __init__(self, app: App) -> None:
+        config = app.config
         super().__init__(
             config.token,
             banner=None,
             logs=None,
             suppress_optimization_warning=True,
-            intents=intents,
-            rest_url=config.api.rstrip("/"),
+            intents=app.intents,
+            rest_url=config.api,
             loads=read_json,
             cache_settings=hikari.impl.CacheSettings(components=hikari.api.CacheComponents.ME),
             auto_chunk_members=False,
         )
-        self.store, self.accept = store, accept
-        # RESUME continues the old session with the old intents and shard count: with others it must not be tried.
-        identity = [config.token, int(intents), 1]
+        self.app, self._count = app, config.shard_count
+        # RESUME continues a session with its old intents and shard count: with others it must not be tried.
+        identity = [config.token, int(app.intents), self._count]
         self.fingerprint = hashlib.sha256(write_json(identity)).hexdigest()
+        self._turn, self._identified_at = asyncio.Lock(), dict[int, float]()
+        self.subscribe(hikari.ShardResumedEvent, self._on_resumed)
 
     async def live(self) -> None:
-        """Connect and stay so until the shard is closed. Raises OperatorError when Discord refuses the bot."""
+        """Connect and stay so until a shard is closed. Raises OperatorError when Discord refuses the bot."""
         try:
-            cursor = await self.store.cursor(0, self.fingerprint)
+            found = [await self.app.store.cursor(shard, self.fingerprint) for shard in range(self._count)]
+            self._stored = [cursor for cursor in found if cursor]
+            fresh = [shard for shard in range(self._count) if not found[shard]]
+            # hikari would refuse to start when too few IDENTIFYs are left; identify_turn waits for them instead.
             await self.start(
-                check_for_updates=False, shard_count=1, shard_ids=[0], ignore_session_start_limit=cursor is not None
-            )
+                check_for_updates=False, activity=self.app.activity, shard_count=self._count, shard_ids=fresh or [0],
+                ignore_session_start_limit=True,
+            )  # fmt: skip
             await self.join()
         except hikari.GatewayServerClosedConnectionError as error:
             if sentence := REFUSED.get(int(error.code or 0)):
@@ -2312,11 +2417,28 @@ class Gateway(hikari.GatewayBot):
             raise
         except hikari.UnauthorizedError as error:
             raise OperatorError(REFUSED[4004]) from error
+        except (hikari.HTTPError, hikari.GatewayConnectionError) as error:
+            api = self.app.config.api
+            raise OperatorError(f"Discord cannot be reached at {api}: {error}. Look at the connection.") from error
 
-    async def _start_one_shard(
-        self, *, activity: Any, afk: bool, idle_since: Any, status: Any, shard_id: int, **kwargs: Any
+    async def _start_one_shard(self, *, shard_id: int, **kwargs: Any) -> None:
+        # hikari spaces these calls by 5 s, as IDENTIFY demands; RESUME needs no turn, so the first resumes all there is.
+        stored, self._stored = self._stored, []
+        await asyncio.gather(*(self._start_shard(cursor.shard, cursor, **kwargs) for cursor in stored))
+        if shard_id not in self._shards:
+            await self._start_shard(shard_id, None, **kwargs)
+
+    async def _start_shard(
+        self,
+        shard_id: int,
+        cursor: Cursor | None,
+        *,
+        activity: Any,
+        afk: bool,
+        idle_since: Any,
+        status: Any,
+        **kwargs: Any,
     ) -> None:
-        cursor = await self.store.cursor(shard_id, self.fingerprint)
         if cursor:
             self._cache.update_me(self.entity_factory.deserialize_my_user(read_json(cursor.me)))
         shard = Shard(
@@ -2327,6 +2449,23 @@ class Gateway(hikari.GatewayBot):
         )  # fmt: skip
         self._shards[shard_id] = shard  # replayed events come before start() returns
         await shard.start()
+
+    async def identify_turn(self, shard: int) -> None:
+        """Wait until the shard may IDENTIFY: one per 5 s and bucket, and as many a day as Discord says."""
+        async with self._turn:
+            limit = (await self.rest.fetch_gateway_bot_info()).session_start_limit
+            if limit.remaining <= 0:
+                log.critical("Discord allows no new session before %s; waiting until then", limit.reset_at)
+                await asyncio.sleep(limit.reset_after.total_seconds())
+            now, bucket = asyncio.get_running_loop().time(), shard % limit.max_concurrency
+            await asyncio.sleep(self._identified_at.get(bucket, now - 5) + 5 - now)
+            self._identified_at[bucket] = asyncio.get_running_loop().time()
+
+    async def _on_resumed(self, event: hikari.ShardResumedEvent) -> None:
+        if (
+            self.app.activity
+        ):  # a session shows what its IDENTIFY said, which an earlier version of the bot may have sent
+            await event.shard.update_presence(activity=self.app.activity)
 
     async def stop_receiving(self) -> None:
         """Close the connection and keep the session: what comes from now on is replayed at the next start."""
@@ -2344,14 +2483,14 @@ class Gateway(hikari.GatewayBot):
 class App:
     """A bot: its views and commands, its store, and Discord.
 
-    `texts` is what it says of its own accord, `intents` which other gateway events it wants; both may be set in
-    your_bot. `rest` is hikari's REST client and `entities` its entity factory.
+    your_bot may set `texts` (what it says of its own accord), `intents` (which other gateway events it wants) and
+    `activity` (what people see under its name). `rest` is hikari's REST client and `entities` its entity factory.
     """
 
     def __init__(self, config: Config, store: Store | None = None) -> None:
         self.config = config
         self.texts: dict[str, Texts] = {"": Texts()}
-        self.intents = hikari.Intents.NONE
+        self.intents, self.activity = hikari.Intents.NONE, typing.cast("hikari.Activity | None", None)
         self.views, self.commands = Views(), dict[str, Command]()
         self._given_store = store
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -2375,6 +2514,20 @@ class App:
         """Save a new view and return the components to send it with: `rest.create_message(channel, components=…)`."""
         view, saved = await create_record(self.store, view, new_key(), time.time())
         return lay_out(view, saved.id)
+
+    async def failed(self) -> list[FailedEvent]:
+        """Return the failed list, oldest first."""
+        return await self.store.failed()
+
+    async def retry_failed(self, *keys: str) -> int:
+        """Run failed events anew (without keys: all of them) and return how many left the list."""
+        count = await self.store.retry_failed(keys)
+        await self.dispatch.take_up()
+        return count
+
+    async def discard_failed(self, *keys: str) -> int:
+        """Delete failed events (without keys: all of them) and return how many."""
+        return await self.store.discard_failed(keys)
 
     # What the other sections use.
 
@@ -2430,7 +2583,7 @@ class App:
         await self.store.open()
         try:
             self.dispatch = Dispatch(self)
-            self.gateway = Gateway(self.config, self.store, self.intents, self.accept)
+            self.gateway = Gateway(self)
             self.rest, self.entities = self.gateway.rest, self.gateway.entity_factory
             self.gateway.subscribe(hikari.StartingEvent, self._on_rest_ready)
             self.gateway.subscribe(hikari.StartedEvent, self._on_started)
@@ -2459,7 +2612,13 @@ class App:
             self.stop(RuntimeError("the gateway connection ended by itself"))
 
     async def _on_rest_ready(self, _: hikari.StartingEvent) -> None:
-        self.spawn(self.dispatch.recover())  # REST is up and the gateway is not: old events go first
+        self.spawn(self._recover())  # REST is up and the gateway is not: old events go first
+
+    async def _recover(self) -> None:
+        try:
+            await self.dispatch.recover()
+        except Exception as error:  # without it no event would run
+            self.stop(error)
 
     async def _on_started(self, _: hikari.StartedEvent) -> None:
         log.info("%s is running as process %d. Stop it with Ctrl-C.", self.gateway.get_me(), os.getpid())
@@ -2471,20 +2630,27 @@ class App:
             log.info("%d commands were registered", len(self.commands))
 
     async def _keep_house(self) -> None:
-        while True:
-            while await self.store.purge():  # in small steps, so that no click waits behind a long one
-                pass
-            await asyncio.sleep(10 * MINUTE)
+        try:
+            for second in itertools.count(1):
+                while second % (10 * MINUTE) == 1 and await self.store.purge():
+                    pass  # in small steps, so that no click waits behind a long one
+                await asyncio.sleep(1)
+                await self.store.obey()
+                await self.dispatch.take_up()
+        except StoreError as error:
+            self.stop(error)
 
     async def _drain(self) -> None:
         await self.gateway.stop_receiving()
-        tasks = {task for task in self._tasks if task is not asyncio.current_task()}
-        if tasks:
-            log.info("stopping; %d handlers and answers have %d s to end", len(tasks), self.config.drain_s)
-            _, late = await asyncio.wait(tasks, timeout=self.config.drain_s)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*late, return_exceptions=True)
+        loop, me = asyncio.get_running_loop(), asyncio.current_task()
+        deadline = loop.time() + self.config.drain_s
+        if self._tasks:
+            log.info("stopping; %d handlers and answers have %d s to end", len(self._tasks), self.config.drain_s)
+        while (tasks := self._tasks - {me}) and (left := deadline - loop.time()) > 0:
+            await asyncio.wait(tasks, timeout=left)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._ending is None:
             await self.store.release()
         if self.gateway.is_alive:
@@ -2519,7 +2685,7 @@ def stop_signals(stop: Callable[[], None], tasks: set[asyncio.Task[Any]]) -> Gen
             signal.signal(number, before[number])
 
 
-def open_store(config: Config) -> Store:
+def open_store(config: Config) -> SQLiteStore:
     """Return the store that STORE names, not yet open."""
     bot = bot_id_of(config.token)
     if config.store.endswith(":memory:"):
@@ -2632,9 +2798,17 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     for name, function, text in (
         ("run", run_bot, "run the bot; this is what happens without a command"),
         ("check", check_bot, "look for mistakes without connecting to anything"),
+        ("failed", manage_failed, "list the events whose handler failed, or retry or discard them"),
+        ("backup", back_up, "copy the database, also while the bot runs"),
         ("playground", run_playground, "run the bot in a local Discord in your browser, with no account"),
     ):
         commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".").set_defaults(run=function)
+    failed = commands.choices["failed"]
+    failed.add_argument(
+        "action", nargs="?", choices=("list", "retry", "discard"), default="list", help="list, if left out"
+    )
+    failed.add_argument("keys", nargs="*", metavar="KEY", help="which events, as `list` names them (all)")
+    commands.choices["backup"].add_argument("file", type=Path, metavar="FILE", help="where to; it must not exist yet")
     playground = commands.choices["playground"]
     playground.add_argument("script", nargs="?", default=sys.argv[0], help="the bot to run (this one)")
     playground.add_argument("--port", type=int, default=8765, help="where the page is served, on 127.0.0.1 (8765)")
@@ -2668,6 +2842,78 @@ def check_bot(bot: BotFunction, options: argparse.Namespace) -> None:
     print(f"{len(app.commands)} commands and {len(app.views.classes)} views: no mistakes found.")
     if not config.token:
         print("There is no DISCORD_TOKEN yet: copy config.example.env to config.env, or try: python bot.py playground")
+
+
+def kept_store(options: argparse.Namespace) -> SQLiteStore:
+    """Return the store of the settings, not yet open. Raises OperatorError when there is no file to look into."""
+    store = open_store(Config.load(options.config, os.environ))
+    if not Path(store.path).exists():
+        raise OperatorError(f"{store.path} is not there. The bot makes it when it runs for the first time.")
+    return store
+
+
+def manage_failed(_: BotFunction, options: argparse.Namespace) -> None:
+    """List, retry or discard failed events, whether the bot runs or not."""
+    store = kept_store(options)
+    asyncio.run(list_failed(store) if options.action == "list" else order_failed(store, options.action, options.keys))
+
+
+async def list_failed(store: SQLiteStore) -> None:
+    """Print the failed list."""
+    await store.open(visit=True)
+    try:
+        rows = await store.failed()
+    finally:
+        await store.close()
+    for row in rows:
+        when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row.failed_at))
+        note = ", its state is saved" if row.applied else ""
+        print(f"{row.key}  {when}Z  {row.failure.type}: {row.failure.text} ({row.failure.place}{note})")
+    print(f"{len(rows)} failed events.")
+
+
+async def order_failed(store: SQLiteStore, action: str, keys: Sequence[str]) -> None:
+    """Retry or discard failed events: ourselves, or by an order to the process that has the store."""
+    try:
+        await store.open()
+    except InUseError:
+        await ask_running_bot(store, {"do": action, "keys": keys})
+        return
+    try:
+        count = await (store.retry_failed(keys) if action == "retry" else store.discard_failed(keys))
+    finally:
+        await store.close()
+    print(f"{count} events {'will run at the next start' if action == 'retry' else 'are discarded'}.")
+
+
+async def ask_running_bot(store: SQLiteStore, order: JSON) -> None:
+    """Leave the order and wait until it is taken."""
+    file = give_order(store.path, store.bot, order)
+    for _ in range(100):
+        if not file.exists():
+            print("The running bot has taken the order; its log says what came of it.")
+            return
+        await asyncio.sleep(0.1)
+    raise OperatorError("The running bot did not take the order within 10 s. Is it stuck? Its log may tell.")
+
+
+def back_up(_: BotFunction, options: argparse.Namespace) -> None:
+    """Copy the database into a new file for this user alone."""
+    store, file = kept_store(options), options.file
+    if file.exists() and file.stat().st_size:
+        raise OperatorError(f"{file} exists. Name a file that does not; a backup overwrites nothing.")
+    open_private(str(file))
+    asyncio.run(copy_store(store, file))
+    print(f"{file} is a copy of {store.path}. To restore it, stop the bot and put it in its place.")
+
+
+async def copy_store(store: SQLiteStore, file: Path) -> None:
+    """Copy the database as it is at this moment."""
+    await store.open(visit=True)
+    try:
+        await store.backup(file)
+    finally:
+        await store.close()
 
 
 def run_playground(_: BotFunction, options: argparse.Namespace) -> None:
