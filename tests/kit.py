@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent
 Json = dict[str, Any]
 
 
-async def until(is_so: Callable[[], Any], timeout: float = 20) -> None:
+async def until(is_so: Callable[[], Any], timeout: float = 10) -> None:
     """Wait for what nobody announces. A coroutine function may be given as well."""
     async with asyncio.timeout(timeout):
         while not (await answer if isinstance(answer := is_so(), Awaitable) else answer):
@@ -49,7 +49,9 @@ Press = Callable[[Any, bot.ComponentContext], Awaitable[None]]
 
 def view(press: Press = Counting.press, *, members: Json | None = None, **registration: Any) -> type[Counting]:
     """Return a registered view whose button runs `press`. `members` are more methods of the class."""
-    body = {"press": bot.handler(press), "__module__": Counting.__module__, **(members or {})}
+    marked: Any = press if bot.is_handler(press) else bot.handler(press)
+    marked.__name__ = "press"
+    body = {"press": marked, "__module__": Counting.__module__, **(members or {})}
     cls = type(Counting)("Counter", (Counting,), body)
     return bot.register(**{"name": "counter", **registration})(cls)
 
@@ -101,9 +103,12 @@ class Play(NamedTuple):
         await at_rest(self.app.store)
 
     async def failed(self) -> list[bot.FailedEvent]:
-        """Return the failed list when everything is finished."""
-        await self.at_rest()
+        """Return the failed list when every accepted event is finished."""
+        await until(self._is_idle)
         return await self.app.store.failed()
+
+    async def _is_idle(self) -> bool:
+        return not await self.app.store.pending()
 
     def click(self, name: str = "alice") -> Used:
         """Click the view's button as that person, whatever it reads now."""
@@ -123,10 +128,10 @@ async def playing(
         yield Play(discord, app, alice, used.message)
 
 
-def posting(cls: type[bot.View]) -> Any:
-    """Return the command /post, which posts a new view."""
+def posting(cls: type[bot.View], name: str = "post") -> Any:
+    """Return the command /post, or one of another name, which posts a new view."""
 
-    @bot.command("post", "Post it.")
+    @bot.command(name, "Post it.")
     async def post(ctx: bot.CommandContext) -> None:
         await ctx.respond(cls())
 
