@@ -6,7 +6,7 @@ what the page asks for. The stories at the end run the page, the playground and 
 
 import json
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +170,7 @@ class Scripted:
         self.first = first
         self.asked: list[Json] = []
         self.requested: list[str] = []
+        self.greetings = 0
         self.is_refusing = self.is_silent = False
         self._socket: WebSocketRoute | None = None
 
@@ -194,7 +195,9 @@ class Scripted:
         asked = json.loads(packet)
         if asked["do"] != "hello":
             self.asked.append(asked)
-        elif self.is_refusing:
+            return
+        self.greetings += 1
+        if self.is_refusing:
             await self.hang_up(code=4001)
         elif not self.is_silent:
             self.say(self.first)
@@ -218,12 +221,14 @@ class Scripted:
 
     async def heard(self, wanted: Json) -> None:
         """Wait until the page has asked for this."""
-        await self.settled()
-        for _ in range(PATIENCE_MS // 50):
-            if wanted in self.asked:
+        await self.until(lambda: wanted in self.asked, f"the page asks for {wanted}")
+
+    async def until(self, is_so: Callable[[], bool], what: str) -> None:
+        for _ in range(PATIENCE_MS // 20):
+            if is_so():
                 return
-            await self.page.wait_for_timeout(50)
-        raise AssertionError(f"The page asked for {self.asked}, not for {wanted}.")
+            await self.page.wait_for_timeout(20)
+        raise AssertionError(f"Waited in vain until {what}. It asked for {self.asked}.")
 
     async def settled(self) -> None:
         """Wait until the page has drawn what it was told so far."""
@@ -380,6 +385,7 @@ MARKDOWN = [
     ("# One\n## Two\n### Three", "<h3>One</h3><h4>Two</h4><h5>Three</h5>"),
     ("**b** *i* _i_ __u__ ~~s~~", "<p><strong>b</strong> <em>i</em> <em>i</em> <u>u</u> <s>s</s></p>"),
     ("***both*** and snake_case_name", "<p><strong><em>both</em></strong> and snake_case_name</p>"),
+    ("in_words_ and _out_", "<p>in_words_ and <em>out</em></p>"),
     ("a `co*d*e` b", "<p>a <code>co*d*e</code> b</p>"),
     ("```py\nx < 1\n```\nafter", "<pre><code>x < 1</code></pre><p>after</p>"),
     ("```never closed", "<p>```never closed</p>"),
@@ -515,9 +521,8 @@ async def test_hostile_texts_are_shown_as_text_and_run_nothing(pages: Pages) -> 
 async def test_nothing_is_asked_of_another_host(pages: Pages) -> None:
     far = "https://example.com/far.png"
     gallery = {"type": 12, "items": [{"media": {"url": far}, "description": "Far away"}]}
-    script = await pages.scripted(
-        message(1, gallery, content=f"![x]({far})", embeds=[{"title": "t", "image": {"url": far}}])
-    )
+    shown = message(1, gallery, content=f"![x]({far})", embeds=[{"title": "t", "image": {"url": far}}])
+    script = await pages.scripted(shown, bypass_csp=True)
     await expect(script.page.get_by_role("link", name="Far away")).to_have_attribute("href", far)
     await script.settled()
     assert [url for url in script.requested if not url.startswith("http://127.0.0.1:9/")] == []
@@ -946,6 +951,7 @@ async def test_a_form_is_filled_in_with_the_keyboard_alone(pages: Pages) -> None
     await keyboard.press("Enter")
     await script.heard(by_alice("submit", interaction_id=FORM_ID, values=FILLED))
     script.show(poll(1, yes=1))  # the message behind is drawn anew meanwhile
+    await expect(script.talk).to_contain_text("Yes: 1")
     script.say(interaction(2, "answered", kind="form"))
     await expect(script.page.get_by_role("dialog")).to_be_hidden()
     await expect(script.page.get_by_role("button", name="Yes: 1")).to_be_focused()
@@ -1061,6 +1067,7 @@ async def test_without_a_connection_nothing_is_lost_silently(pages: Pages) -> No
     script.is_silent = True
     await script.hang_up()
     await expect(script.page.get_by_role("status")).to_contain_text("No connection to the playground. Trying again…")
+    await script.until(lambda: script.greetings == 2, "the page has called again")
     await write.fill("hello")
     await script.page.keyboard.press("Enter")
     await expect(script.page.get_by_role("alert")).to_have_text("Not sent: there is no connection to the playground.")

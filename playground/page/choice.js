@@ -207,8 +207,7 @@ class ChoiceMenu {
   #key(event) {
     const act = this.#keys[event.key];
     if (act) {
-      event.preventDefault();
-      event.stopPropagation(); // Escape must close the list, not the form around it
+      event.preventDefault(); // Escape must close the list, not the form around it
       act();
     } else if (event.key === "Tab" && !this.#isMultiple) {
       event.preventDefault();
@@ -229,7 +228,6 @@ class ChoiceMenu {
   #leaveWithEscape(event) {
     if (event.key !== "Escape") return;
     event.preventDefault();
-    event.stopPropagation();
     this.close();
   }
 
