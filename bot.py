@@ -377,6 +377,23 @@ class Failure(NamedTuple):
         return cls(*(part.encode("utf-8", "replace").decode() for part in (type(error).__name__, text, place)))
 
 
+SQLITE_REMEDIES = (
+    ("unable to open", "cannot be written", "Give this user write access to {folder} and the files in it"),
+    ("readonly", "cannot be written", "Give this user write access to {folder} and the files in it"),
+    ("locked", "is locked by another program", "Close the tool that has it open"),
+    ("full", "cannot grow", "Free some space on its disk; nothing that was accepted is lost"),
+    ("malformed", "is damaged", "Restore a backup, or set STORE to another file"),
+    ("not a database", "is no database", "Restore a backup, or set STORE to another file"),
+    ("", "cannot be used", "See what your system says about that disk"),
+)
+
+
+def explain_sqlite(error: sqlite3.Error, path: str) -> str:
+    """Return the sentence for an operator: problem, place, remedy."""
+    _, problem, remedy = next(row for row in SQLITE_REMEDIES if row[0] in str(error))
+    return f"{path} {problem} ({error}). {remedy.format(folder=Path(path).absolute().parent)}."
+
+
 # ---- 2. Store --------------------------------------------------------------------------------------------------------
 # What is kept (accepted events, records, the gateway's cursor) and what every store promises about it. The rest of the
 # file relies on these promises and on nothing else, so that another store can take SQLite's place. And the lock by
@@ -708,9 +725,9 @@ class SQLiteStore(Store):
         self.path = path
         self.bot, self._max_failed, self._now = bot, max_failed, now
         self._queue: deque[tuple[Operation, asyncio.Future[Any]]] = deque()
-        self._lazy: dict[object, tuple[int, Operation]] = {}
+        self._lazy: dict[tuple[Any, ...], tuple[int, Operation]] = {}
         self._wake = asyncio.Event()
-        self._closing, self._broken = False, False
+        self._closing, self._broken, self._stuck = False, False, False
         self._stack = contextlib.AsyncExitStack()
 
     async def open(self, *, visit: bool = False) -> None:
@@ -763,7 +780,7 @@ class SQLiteStore(Store):
         self._wake.set()
         return future
 
-    def _write_later(self, what: object, order: int, operation: Operation) -> None:
+    def _write_later(self, what: tuple[Any, ...], order: int, operation: Operation) -> None:
         if not self._lazy:
             asyncio.get_running_loop().call_later(LAZY_WRITE_AFTER_S, self._wake.set)
         if what not in self._lazy or self._lazy[what][0] <= order:
@@ -781,22 +798,14 @@ class SQLiteStore(Store):
     async def _write_batch(self) -> bool:
         """Write what waits, as much as goes into one transaction, and return whether more waits."""
         batch = [self._queue.popleft() for _ in range(min(len(self._queue), BATCH_OPS_MAX))]
-        lazy, self._lazy = self._lazy, {}
-        operations = [*(operation for operation, _ in batch), *(operation for _, operation in lazy.values())]
-        results: list[Any]
-        try:
-            results = await self._call(self._db, lambda db: run_batch(db, operations)) if operations else []
-        except CommitUnknownError as error:
-            # What is on disk is known only after the file is opened again: nothing more may be written.
-            self._broken, self._lazy = True, {}
-            batch += [self._queue.popleft() for _ in range(len(self._queue))]
-            results = [error] * len(batch)
-        except sqlite3.OperationalError as error:
-            self._lazy = lazy | self._lazy
-            results = [StoreError(explain_sqlite(error, self.path)) for _ in batch]
-        except Exception as error:
-            results = await self._write_singly(operations, error)
-        for (_, future), result in zip(batch, results, strict=False):
+        # With the last batch only: a cursor noted later than an event must never be on disk before it.
+        lazy, self._lazy = ({}, self._lazy) if self._queue else (self._lazy, {})
+        operations = [*(operation for _, operation in lazy.values()), *(operation for operation, _ in batch)]
+        results = await self._attempt(operations) if operations else []
+        if any(isinstance(result, StoreError) for result in results):
+            self._stuck = True
+            self._lazy = {what: note for what, note in lazy.items() if what[0] != "cursor"} | self._lazy
+        for (_, future), result in zip(batch, results[len(lazy) :], strict=True):
             if future.done():  # its caller was cancelled; what is written stays written
                 continue
             if isinstance(result, Exception):
@@ -805,31 +814,40 @@ class SQLiteStore(Store):
                 future.set_result(result)
         return bool(self._queue)
 
-    async def _write_singly(self, operations: Sequence[Operation], error: Exception) -> list[Any]:
-        """After an error that one of the operations caused: write them one by one, so that only that one fails."""
-        results: list[Any] = []
-        for operation in operations:
-            try:
-                results += await self._call(self._db, functools.partial(run_batch, operations=[operation]))
-            except Exception as own:
-                results.append(own)
-        log.error("the store refused an operation", exc_info=error)
-        return results
+    async def _attempt(self, operations: Sequence[Operation]) -> list[Any]:
+        """Run the operations in one transaction and return their results, errors among them."""
+        try:
+            if not self._broken:
+                return await self._call(self._db, functools.partial(run_batch, operations=operations))
+            failure: Exception = StoreError(f"{self.path} is closed.")
+        except CommitUnknownError as error:
+            self._broken, failure = True, error  # what is on disk is known only after the file is opened again
+        except Exception as error:
+            failure = error
+            if type(error) in (sqlite3.OperationalError, sqlite3.DatabaseError, sqlite3.InternalError):
+                failure = StoreError(explain_sqlite(error, self.path))
+            elif len(operations) > 1:  # one of them is at fault, and must not take the others with it
+                return [(await self._attempt([operation]))[0] for operation in operations]
+        return [failure] * len(operations)
 
     async def _read(self, sql: str, *args: Any) -> list[Any]:
-        return list(await self._reader.execute_fetchall(sql, (self.bot, *args)))
+        try:
+            return list(await self._reader.execute_fetchall(sql, (self.bot, *args)))
+        except sqlite3.Error as error:
+            raise StoreError(explain_sqlite(error, self.path)) from error
 
     # The promises of Store, one after the other.
 
     def accept(self, event: Event | None, cursor: Cursor | None) -> asyncio.Future[int]:
         sql = "INSERT INTO inbox(bot, key, body, accepted_at, runs) VALUES(?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
-        if cursor:
-            self._lazy.pop(("cursor", cursor.shard), None)
+        if cursor and self._stuck:
+            raise StoreError(f"{self.path} refused an earlier event, and the cursor must not pass it.")
         insert = [(sql, (self.bot, event.key, event.body, self._now(), event.runs))] if event else []
         return self._write(statements(*([self._move(cursor)] if cursor else []), *insert))
 
     def move_cursor(self, cursor: Cursor) -> None:
-        self._write_later(("cursor", cursor.shard), cursor.seq, statements(self._move(cursor)))
+        if not self._stuck:
+            self._write_later(("cursor", cursor.shard, cursor.session), cursor.seq, statements(self._move(cursor)))
 
     def _move(self, cursor: Cursor) -> Statement:
         sql = (
@@ -945,7 +963,7 @@ class SQLiteStore(Store):
             " ephemeral=coalesce(?, ephemeral) WHERE bot=? AND name=? AND key=?"
         )
         values = (version, *(place or (None, None, None)), self.bot, *id)
-        self._write_later((id, bool(place)), version, statements((sql, values)))
+        self._write_later(("shown", id, bool(place)), version, statements((sql, values)))
 
     async def cursor(self, shard: int, fingerprint: str) -> Cursor | None:
         columns = "shard, fingerprint, session, seq, resume_url, me, started_at"
@@ -960,7 +978,7 @@ class SQLiteStore(Store):
         return None
 
     async def forget(self, shard: int, why: str) -> None:
-        self._lazy.pop(("cursor", shard), None)
+        self._lazy = {what: note for what, note in self._lazy.items() if what[:2] != ("cursor", shard)}
         where, row = "WHERE bot=? AND shard=?", (self.bot, shard)
         gap = f"INSERT INTO gap(bot, shard, since, until, why) SELECT bot, shard, saved_at, ?, ? FROM cursor {where}"
         await self._write(statements((gap, (self._now(), why, *row)), (f"DELETE FROM cursor {where}", row)))
@@ -1010,23 +1028,6 @@ def prepare(db: sqlite3.Connection, path: str) -> None:
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "journal_size_limit=4194304"):
         db.execute(f"PRAGMA {pragma}")
     db.execute("INSERT OR REPLACE INTO meta VALUES('opened_at', ?)", (time.time(),))
-
-
-SQLITE_REMEDIES = (
-    ("unable to open", "cannot be written", "Give this user write access to {folder} and the files in it"),
-    ("readonly", "cannot be written", "Give this user write access to {folder} and the files in it"),
-    ("locked", "is locked by another program", "Close the tool that has it open"),
-    ("full", "cannot grow", "Free some space on its disk; nothing that was accepted is lost"),
-    ("malformed", "is damaged", "Restore a backup, or set STORE to another file"),
-    ("not a database", "is no database", "Restore a backup, or set STORE to another file"),
-    ("", "cannot be used", "See what your system says about that disk"),
-)
-
-
-def explain_sqlite(error: sqlite3.Error, path: str) -> str:
-    """Return the sentence for an operator: problem, place, remedy."""
-    _, problem, remedy = next(row for row in SQLITE_REMEDIES if row[0] in str(error))
-    return f"{path} {problem} ({error}). {remedy.format(folder=Path(path).absolute().parent)}."
 
 
 # ---- 4. Components ---------------------------------------------------------------------------------------------------
@@ -1571,8 +1572,11 @@ def lay_out(view: View, id: RecordId) -> list[Built]:
 
     def name_id(method: Handler, args: tuple[Any, ...]) -> str:
         method_name = getattr(method, "__name__", "")
+        function = getattr(method, "__func__", None)
         if getattr(method, "__self__", None) is not view or not is_handler(method):
             raise LayoutError(f"{method_name or method!r} is no @handler of this view. Pass self.method.")
+        if getattr(type(view), method_name, None) is not function:
+            raise LayoutError(f"{method_name} is not the name of its method. Put functools.wraps on its decorator.")
         return encode_id(id, method_name, args)
 
     return assemble(view.render, name_id, f"view {view.registration.name}")
@@ -1897,30 +1901,18 @@ class CommandContext(Context):
     auto_defer = AutoDefer.MESSAGE
 
 
-class CommandOption(NamedTuple):
-    """An option of a command, read from a parameter."""
-
-    name: str
-    type: type
-    description: str
-    required: bool
-
-
 class Command(NamedTuple):
     """A slash command and the coroutine that runs it."""
 
     name: str
     description: str
     function: Handler
-    options: tuple[CommandOption, ...]
+    options: tuple[hikari.CommandOption, ...]
     auto_defer: AutoDefer
 
 
 OPTION_TYPES: Mapping[Any, hikari.OptionType] = MappingProxyType(
-    {
-        str: hikari.OptionType.STRING,
-        int: hikari.OptionType.INTEGER,
-    }
+    {str: hikari.OptionType.STRING, int: hikari.OptionType.INTEGER}
 )
 COMMAND_NAME = re.compile(r"[-_\w]{1,32}")
 
@@ -1965,11 +1957,11 @@ def read_command(function: Handler) -> Command:
     options = [read_option(place, each, hints.get(each.name)) for each in parameters]
     if len(options) > 25:
         raise OperatorError(f"{place}: {len(options)} options; Discord allows 25.")
-    options.sort(key=lambda option: not option.required)  # Discord wants the required ones first
+    options.sort(key=lambda option: not option.is_required)  # Discord wants the required ones first
     return Command(name, description, function, tuple(options), auto_defer)
 
 
-def read_option(place: str, parameter: inspect.Parameter, hint: Any) -> CommandOption:
+def read_option(place: str, parameter: inspect.Parameter, hint: Any) -> hikari.CommandOption:
     """Return the option that a parameter stands for. Raises OperatorError when it cannot be one."""
     kind, *notes = typing.get_args(hint) if typing.get_origin(hint) is typing.Annotated else [hint]
     description = next((note for note in notes if isinstance(note, str)), parameter.name.replace("_", " "))
@@ -1979,12 +1971,17 @@ def read_option(place: str, parameter: inspect.Parameter, hint: Any) -> CommandO
         raise OperatorError(f"{place}: {parameter.name} is no option name. Use up to 32 lower-case letters, digits, _.")
     if not 1 <= len(description) <= 100:
         raise OperatorError(f"{place}: the description of {parameter.name} must have 1 to 100 characters.")
-    return CommandOption(parameter.name, kind, description, parameter.default is inspect.Parameter.empty)
+    required = parameter.default is inspect.Parameter.empty
+    return hikari.CommandOption(
+        type=OPTION_TYPES[kind], name=parameter.name, description=description, is_required=required
+    )
 
 
 def option_values(command: Command, given: Sequence[JSON]) -> dict[str, Any]:
     """Return what the person gave, by parameter. Raises msgspec.ValidationError when it does not fit."""
-    types = {option.name: option.type for option in command.options}
+    types = {
+        option.name: kind for option in command.options for kind, type in OPTION_TYPES.items() if type == option.type
+    }
     known = [each for each in given if each.get("name") in types]
     return {each["name"]: msgspec.convert(each.get("value"), types[each["name"]]) for each in known}
 
@@ -1993,36 +1990,22 @@ async def register_commands(
     rest: hikari.api.RESTClient, application: hikari.Snowflake, commands: Sequence[Command], guild: int | None
 ) -> bool:
     """Make Discord's list of commands equal to ours; return whether anything had to be sent."""
-    where: Any = hikari.UNDEFINED if guild is None else guild
-    there = await rest.fetch_application_commands(application, where)
-    slash = [each for each in there if isinstance(each, hikari.SlashCommand)]
-    theirs = {
-        (each.name, each.description, tuple((o.name, o.type, o.description, o.is_required) for o in each.options or ()))
-        for each in slash
-    }
-    ours = {
-        (
-            each.name,
-            each.description,
-            tuple(
-                (option.name, OPTION_TYPES[option.type], option.description, option.required) for option in each.options
-            ),
-        )
-        for each in commands
-    }
-    if theirs == ours and len(there) == len(slash):
+    there = await rest.fetch_application_commands(application, hikari.UNDEFINED if guild is None else guild)
+    theirs = [outline(each) for each in there if isinstance(each, hikari.SlashCommand)]
+    if len(theirs) == len(there) and sorted(theirs) == sorted(outline(each) for each in commands):
         return False
-    await rest.set_application_commands(application, [command_builder(rest, each) for each in commands], where)
+    builders = [rest.slash_command_builder(each.name, each.description) for each in commands]
+    for builder, each in zip(builders, commands, strict=True):
+        for option in each.options:
+            builder.add_option(option)
+    await rest.set_application_commands(application, builders, hikari.UNDEFINED if guild is None else guild)
     return True
 
 
-def command_builder(rest: hikari.api.RESTClient, command: Command) -> hikari.api.SlashCommandBuilder:
-    """Return what hikari sends to register the command."""
-    builder = rest.slash_command_builder(command.name, command.description)
-    for name, kind, description, required in command.options:
-        option = hikari.CommandOption(type=OPTION_TYPES[kind], name=name, description=description, is_required=required)
-        builder.add_option(option)
-    return builder
+def outline(command: Command | hikari.SlashCommand) -> tuple[Any, ...]:
+    """Return what matters of a command when it is compared with Discord's."""
+    options = [(each.name, int(each.type), each.description, each.is_required) for each in command.options or ()]
+    return command.name, command.description, options
 
 
 # ---- 7. Dispatch -----------------------------------------------------------------------------------------------------
@@ -2132,9 +2115,9 @@ class Dispatch:
             await self._app.store.begin(event.key)
             await self.run(event, asyncio.get_running_loop().time(), alone=True)
         await self.take_up()
-        self._recovered.set()
-        for saved in await self._app.store.behind():
+        for saved in await self._app.store.behind():  # before anything new: later, this would be an old reading
             self._repair(saved)
+        self._recovered.set()
 
     def _repair(self, saved: Saved) -> None:
         cls = self._app.views.classes.get(saved.id.name)
@@ -2163,8 +2146,7 @@ class Dispatch:
             await run
             if not ctx.applied:
                 await self._app.store.commit([], event.key)
-            if isinstance(ctx, ComponentContext) and ctx.answer is Answer.NONE and not ctx.shown:
-                await ctx.answer_first(hikari.ResponseType.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED)
+            await self._settle(ctx)
         except StoreError as error:
             self._app.stop(error)
         except (Exception, asyncio.CancelledError) as error:
@@ -2197,7 +2179,16 @@ class Dispatch:
             await command.function(ctx, **option_values(command, given))
         if ctx.answer in (Answer.NONE, Answer.THINKING):
             log.warning("/%s ended without an answer. Call ctx.respond(…) in it.", command.name)
+
+    async def _settle(self, ctx: Context) -> None:
+        """Leave nobody waiting for an answer that the handler did not give."""
+        if isinstance(ctx, CommandContext):
+            if ctx.answer in (Answer.NONE, Answer.THINKING):
+                await ctx.respond(ctx.texts.done, ephemeral=True)
+        elif ctx.answer is Answer.THINKING:
             await ctx.respond(ctx.texts.done, ephemeral=True)
+        elif isinstance(ctx, ComponentContext) and ctx.answer is Answer.NONE and not ctx.shown:
+            await ctx.answer_first(hikari.ResponseType.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED)
 
     async def _click(self, click: ComponentContext, route: Route, id: RecordId, raw_arguments: str) -> None:
         arguments = route.arguments.decode(raw_arguments)  # a forged custom id ends here
@@ -2280,24 +2271,23 @@ class Tap:
         self._shard, self._transport = shard, transport
 
     async def receive_json(self) -> JSON:
-        """Return the next payload, its event handed to the store first. What is not JSON is logged and skipped."""
+        """Return the next payload, its event handed to the store first. What cannot be read is logged and skipped."""
         while True:
             try:
                 payload = await self._transport.receive_json()
+                if payload["op"] == 0:
+                    self._shard.receive(payload)
+                elif payload["op"] == 9 and not payload["d"]:
+                    await self._shard.forget("Discord says that it is gone")
+                return payload
             except hikari.GatewayServerClosedConnectionError as error:
                 if error.code in NEW_SESSION:
                     await self._shard.forget(f"Discord closed it with {error.code}")
                 if error.code in RECONNECT | NEW_SESSION:
                     raise hikari.GatewayServerClosedConnectionError(error.reason, error.code, True) from None
                 raise
-            except ValueError as error:
-                log.warning("the gateway sent what is not JSON: %s", error)
-                continue
-            if payload["op"] == 0:
-                self._shard.receive(payload)
-            elif payload["op"] == 9 and not payload["d"]:
-                await self._shard.forget("Discord says that it is gone")
-            return payload
+            except (ValueError, TypeError, LookupError, AssertionError, RecursionError) as error:
+                log.warning("the gateway sent what cannot be read, it is skipped: %r", error)
 
     async def send_json(self, data: JSON) -> None:
         """Send a payload. A heartbeat confirms a sequence number, so that must be on disk before."""
@@ -2422,7 +2412,7 @@ class Gateway(hikari.GatewayBot):
             raise OperatorError(f"Discord cannot be reached at {api}: {error}. Look at the connection.") from error
 
     async def _start_one_shard(self, *, shard_id: int, **kwargs: Any) -> None:
-        # hikari spaces these calls by 5 s, as IDENTIFY demands; RESUME needs no turn, so the first resumes all there is.
+        # hikari spaces these calls by 5 s, as IDENTIFY demands. RESUME needs no turn: the first call resumes them all.
         stored, self._stored = self._stored, []
         await asyncio.gather(*(self._start_shard(cursor.shard, cursor, **kwargs) for cursor in stored))
         if shard_id not in self._shards:
@@ -2469,9 +2459,8 @@ class Gateway(hikari.GatewayBot):
 
     async def stop_receiving(self) -> None:
         """Close the connection and keep the session: what comes from now on is replayed at the next start."""
-        for shard in list(self.shards.values()):
-            if shard.is_alive:
-                await shard.close()
+        alive = [shard.close() for shard in self.shards.values() if shard.is_alive]
+        await asyncio.gather(*alive, return_exceptions=True)  # what a shard died of is what join() raised
 
 
 # ---- 10. Running -----------------------------------------------------------------------------------------------------
@@ -2777,16 +2766,11 @@ def main(bot: BotFunction, arguments: Sequence[str] | None = None) -> None:
     try:
         options.run(bot, options)
     except OperatorError as error:
-        sys.exit(complain(error))
+        print(redact(str(error)), file=sys.stderr)
+        sys.exit(2)
     except StoreError as error:
         print(f"{error}\nWhat was accepted is on disk; start the bot again when the cause is mended.", file=sys.stderr)
         sys.exit(1)
-
-
-def complain(error: OperatorError) -> int:
-    """Print what is to be mended and return the exit code that says so."""
-    print(redact(str(error)), file=sys.stderr)
-    return 2
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -2855,21 +2839,24 @@ def kept_store(options: argparse.Namespace) -> SQLiteStore:
 def manage_failed(_: BotFunction, options: argparse.Namespace) -> None:
     """List, retry or discard failed events, whether the bot runs or not."""
     store = kept_store(options)
-    asyncio.run(list_failed(store) if options.action == "list" else order_failed(store, options.action, options.keys))
-
-
-async def list_failed(store: SQLiteStore) -> None:
-    """Print the failed list."""
-    await store.open(visit=True)
-    try:
-        rows = await store.failed()
-    finally:
-        await store.close()
+    if options.action != "list":
+        asyncio.run(order_failed(store, options.action, options.keys))
+        return
+    rows = asyncio.run(visit(store, store.failed))
     for row in rows:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row.failed_at))
         note = ", its state is saved" if row.applied else ""
         print(f"{row.key}  {when}Z  {row.failure.type}: {row.failure.text} ({row.failure.place}{note})")
     print(f"{len(rows)} failed events.")
+
+
+async def visit(store: SQLiteStore, work: Callable[[], Awaitable[T]]) -> T:
+    """Do some reading beside the process that has the store."""
+    await store.open(visit=True)
+    try:
+        return await work()
+    finally:
+        await store.close()
 
 
 async def order_failed(store: SQLiteStore, action: str, keys: Sequence[str]) -> None:
@@ -2903,17 +2890,8 @@ def back_up(_: BotFunction, options: argparse.Namespace) -> None:
     if file.exists() and file.stat().st_size:
         raise OperatorError(f"{file} exists. Name a file that does not; a backup overwrites nothing.")
     open_private(str(file))
-    asyncio.run(copy_store(store, file))
+    asyncio.run(visit(store, functools.partial(store.backup, file)))
     print(f"{file} is a copy of {store.path}. To restore it, stop the bot and put it in its place.")
-
-
-async def copy_store(store: SQLiteStore, file: Path) -> None:
-    """Copy the database as it is at this moment."""
-    await store.open(visit=True)
-    try:
-        await store.backup(file)
-    finally:
-        await store.close()
 
 
 def run_playground(_: BotFunction, options: argparse.Namespace) -> None:
