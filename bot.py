@@ -68,6 +68,7 @@ import secrets
 import signal
 import sqlite3
 import sys
+import threading
 import time
 import traceback
 import typing
@@ -111,6 +112,7 @@ LAZY_WRITE_AFTER_S = 0.5  # what may be lost waits at most this long for a trans
 SESSION_AGE_MAX_S = 30 * DAY  # then a new one: a session resumed for months was seen to lose its intents
 HANDLER_TRIES = 3  # how often a click whose state was changed under it runs again on the fresh state
 SHOW_RETRY_S = (1, 2, 4, 8, 16, 30, 60)  # pauses between attempts to repair a message; the last one repeats
+LOOP_LAG_MAX_S = 1.0  # a handler that holds the event loop longer is named in the log
 CUSTOM_ID_MAX = 100  # characters, for Discord
 CLOSE_KEEPING_SESSION = 4000  # Discord ends a session when its client closes with 1000 or 1001
 
@@ -388,7 +390,7 @@ SQLITE_REMEDIES = (
 )
 
 
-def explain_sqlite(error: sqlite3.Error, path: str) -> str:
+def explain_sqlite(error: Exception, path: str) -> str:
     """Return the sentence for an operator: problem, place, remedy."""
     _, problem, remedy = next(row for row in SQLITE_REMEDIES if row[0] in str(error))
     return f"{path} {problem} ({error}). {remedy.format(folder=Path(path).absolute().parent)}."
@@ -2097,7 +2099,7 @@ class Dispatch:
         self._app = app
         self._lanes: dict[RecordId, Lane] = {}
         self._slots = asyncio.Semaphore(app.config.max_handlers)
-        self._recovered, self._taking = asyncio.Event(), asyncio.Lock()
+        self._gate, self._taking = asyncio.Lock(), asyncio.Lock()
 
     async def recover(self) -> None:
         """Run what an earlier process left, before anything new.
@@ -2105,19 +2107,19 @@ class Dispatch:
         Events that were running when the process died run alone, those with the fewest runs first: if one of them is
         what kills the process, it alone gets to `max_handler_runs` and on the failed list.
         """
-        pending = await self._app.store.pending()
-        if pending:
-            log.info("%d accepted events were left by an earlier run", len(pending))
-        for event in sorted((each for each in pending if each.runs), key=lambda each: each.runs):
-            if event.runs >= self._app.config.max_handler_runs:
-                await self._fail(None, event, RuntimeError(f"the process ended {event.runs} times while this ran"))
-                continue
-            await self._app.store.begin(event.key)
-            await self.run(event, asyncio.get_running_loop().time(), alone=True)
-        await self.take_up()
-        for saved in await self._app.store.behind():  # before anything new: later, this would be an old reading
-            self._repair(saved)
-        self._recovered.set()
+        async with self._gate:  # a lock lets those who wait in in their order, an event would not
+            pending = await self._app.store.pending()
+            if pending:
+                log.info("%d accepted events were left by an earlier run", len(pending))
+            for event in sorted((each for each in pending if each.runs), key=lambda each: each.runs):
+                if event.runs >= self._app.config.max_handler_runs:
+                    await self._fail(None, event, RuntimeError(f"the process ended {event.runs} times while this ran"))
+                    continue
+                await self._app.store.begin(event.key)
+                await self.run(event, asyncio.get_running_loop().time(), alone=True)
+            await self.take_up()
+            for saved in await self._app.store.behind():  # before anything new: later, this would be an old reading
+                self._repair(saved)
 
     def _repair(self, saved: Saved) -> None:
         cls = self._app.views.classes.get(saved.id.name)
@@ -2130,10 +2132,10 @@ class Dispatch:
     async def take_up(self) -> None:
         """Start the events of the inbox that no handler was started for: retried ones, and those of a clean stop."""
         async with self._taking:  # two at it would run an event twice
-            for event in await self._app.store.pending():
-                if not event.runs:
-                    await self._app.store.begin(event.key)
-                    self._app.spawn(self.run(event, asyncio.get_running_loop().time()))
+            waiting = [event for event in await self._app.store.pending() if not event.runs]
+            await asyncio.gather(*(self._app.store.begin(event.key) for event in waiting))
+            for event in waiting:
+                self._app.spawn(self.run(event, asyncio.get_running_loop().time()))
 
     async def run(self, event: Event, received: float, *, alone: bool = False) -> None:
         """Run one accepted event. `received` is the loop's time when it came in: its first answer is due 2 s later."""
@@ -2142,7 +2144,8 @@ class Dispatch:
             ctx, run = self._read(event)
             asyncio.get_running_loop().call_at(received + AUTO_DEFER_AFTER_S, ctx.defer_if_unanswered)
             if not alone:
-                await self._recovered.wait()
+                async with self._gate:
+                    pass
             await run
             if not ctx.applied:
                 await self._app.store.commit([], event.key)
@@ -2583,7 +2586,7 @@ class App:
             raise self._ending
 
     async def _live(self) -> None:
-        with stop_signals(self.stop, self._tasks):
+        with stop_signals(self.stop, self._tasks), watched_loop():
             async with asyncio.TaskGroup() as parts:
                 house = parts.create_task(self._keep_house())
                 gateway = parts.create_task(self._live_on_gateway())
@@ -2644,6 +2647,34 @@ class App:
             await self.store.release()
         if self.gateway.is_alive:
             await self.gateway.close()
+
+
+@contextlib.contextmanager
+def watched_loop() -> Generator[None]:
+    """Warn when the event loop stands still for a second, naming the line that holds it."""
+    loop, thread_id, ended = asyncio.get_running_loop(), threading.get_ident(), threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(LOOP_LAG_MAX_S / 4):
+            turned = threading.Event()
+            loop.call_soon_threadsafe(turned.set)
+            if turned.wait(LOOP_LAG_MAX_S) or ended.is_set():
+                continue
+            stack = traceback.extract_stack(sys._current_frames()[thread_id])  # pyright: ignore[reportPrivateUsage]
+            own = [frame for frame in stack if not frame.filename.startswith((sys.prefix, sys.base_prefix, "<"))]
+            place = (own or stack)[-1]
+            where = f"{Path(place.filename).name}:{place.lineno} in {place.name}"
+            log.warning("everything waits for %s. Use await there, or asyncio.to_thread.", where)
+            while not turned.wait(LOOP_LAG_MAX_S) and not ended.is_set():
+                pass
+
+    thread = threading.Thread(target=watch, name="loop watch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 @contextlib.contextmanager
