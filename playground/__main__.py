@@ -28,7 +28,9 @@ def main(argv: list[str] | None = None) -> int:
     except ValueError as problem:
         return fail(str(problem))
     except OSError as problem:
-        return fail(f"Port {asked.port} cannot be used ({problem.strerror}). Choose another one with --port.")
+        return fail(
+            f"Port {asked.port} is taken. Stop what uses it, or choose another one with --port. ({problem.strerror})"
+        )
     except (KeyboardInterrupt, asyncio.CancelledError):
         pass  # Ctrl-C or SIGTERM: everything has been stopped on the way out
     return 0

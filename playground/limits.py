@@ -68,7 +68,6 @@ PROBLEMS: dict[str, tuple[str, str]] = {
         "MESSAGE_CANNOT_USE_LEGACY_FIELDS_WITH_COMPONENTS_V2",
         "The '{field}' field cannot be used when using MessageFlags.IS_COMPONENTS_V2",
     ),
-    "v2 removed": ("MESSAGE_CANNOT_REMOVE_COMPONENTS_V2_FLAG", "MessageFlags.IS_COMPONENTS_V2 cannot be removed"),
     "components": ("COMPONENT_MAX_TOTAL_COMPONENTS_EXCEEDED", "Cannot have more than {high} total components"),
     "displayed text": (
         "COMPONENT_DISPLAYABLE_TEXT_SIZE_EXCEEDED",
@@ -97,6 +96,7 @@ PROBLEMS: dict[str, tuple[str, str]] = {
         "Required options must be placed before non-required options",
     ),
     "option type": ("APPLICATION_COMMAND_OPTIONS_TYPE_INVALID", "Sub-commands cannot be placed here"),
+    "options here": ("APPLICATION_COMMAND_OPTIONS_TYPE_INVALID", "Only sub-commands have options"),
     "choices and autocomplete": ("APPLICATION_COMMAND_OPTIONS_CHOICES_INVALID", "Cannot have choices and autocomplete"),
     "no description here": (
         "APPLICATION_COMMAND_INVALID_DESCRIPTION",
@@ -120,6 +120,7 @@ class Words(Rule):
     low: int = 0
     high: int = 2**31
     pattern: re.Pattern[str] | None = None
+    or_number: bool = False
 
 
 @dataclass(frozen=True)
@@ -356,8 +357,10 @@ MESSAGE: Fields = {
     "embeds": Many(of=EMBED, high=10),
     "flags": Whole(low=0),
     "tts": Flag(),
-    "nonce": Words(high=25),
+    "nonce": Words(high=25, or_number=True),
+    "enforce_nonce": Flag(),
     "allowed_mentions": Group(fields={}),
+    "message_reference": Group(fields={"message_id": Id(), "channel_id": Id(), "fail_if_not_exists": Flag()}),
     "attachments": Many(of=Group(fields={}), high=10),
 }
 LEGACY_COMPONENTS = Many(of=Part(types=LEGACY_TOP), high=5)
@@ -389,6 +392,7 @@ CHAT_COMMAND: Fields = {
 MENU_COMMAND: Fields = CHAT_COMMAND | {"name": Words(low=1, high=32, required=True), "description": Rule()}
 COMMAND_TYPE = OneOf(choices=(1, 2, 3, 4))
 
+DELETION: Fields = {"messages": Many(of=Id(), required=True)}
 AUTOCOMPLETE: Fields = {"choices": Many(of=CHOICE, high=25, required=True)}
 
 
@@ -433,6 +437,8 @@ def check(value: Any, rule: Rule, at: Path, report: Report) -> None:
 
 
 def check_words(value: Any, rule: Words, at: Path, report: Report) -> None:
+    if rule.or_number and isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
     if not isinstance(value, str):
         report.add(at, "text")
     elif rule.low and not rule.low <= len(value) <= rule.high:
@@ -662,7 +668,7 @@ def check_attachments(components: list[Json], filenames: set[str], report: Repor
                     report.add((*place, key, "url"), "attachment")
 
 
-# The four things that are sent
+# What is sent
 
 
 def check_message(
@@ -727,6 +733,16 @@ def check_suggestions(data: Json) -> None:
     report.raise_if_any()
 
 
+def check_deletion(body: Json) -> list[str]:
+    """The ids of the messages to delete at once."""
+    report = Report()
+    check_fields(body, DELETION, (), report)
+    report.raise_if_any()
+    if not 2 <= len(body["messages"]) <= 100:
+        raise Refused(50016)
+    return [str(id_) for id_ in body["messages"]]
+
+
 def check_command(body: Any, at: Path = (), report: Report | None = None) -> None:
     """Raise Refused unless Discord would register this command."""
     mine = report or Report()
@@ -775,6 +791,8 @@ def check_command_option(option: Json, at: Path, report: Report, depth: int) -> 
         report.add((*at, "type"), "option type")
     elif kind in (1, 2):
         check_command_options(option.get("options") or [], (*at, "options"), report, depth=depth + 1)
+    elif option.get("options"):
+        report.add((*at, "options"), "options here")
     if option.get("choices") and option.get("autocomplete"):
         report.add(at, "choices and autocomplete")
     for number, choice in enumerate(option.get("choices") or ()):

@@ -17,6 +17,7 @@ Status = Literal["starting", "running", "stopped", "exited", "none"]
 STOP_WAIT_S = 5.0
 READY_WAIT_S = 15.0
 LOG_TAIL = 30
+LOG_WAIT_S = 0.3
 # A bot token as Discord gives them out: the id in base64, a time stamp, and a signature of 27 or more characters.
 PRODUCTION_TOKEN = re.compile(r"[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,}")
 
@@ -29,6 +30,36 @@ NEVER_A_PRODUCTION_TOKEN = (
 def refuse_production_token(value: str, where: str) -> None:
     if PRODUCTION_TOKEN.search(value):
         raise ValueError(NEVER_A_PRODUCTION_TOKEN.format(where=where))
+
+
+class Run(asyncio.SubprocessProtocol):
+    """One process from its start to its end: collects lines, and knows when both it and its log are over."""
+
+    def __init__(self, on_line: Callable[[str], None], on_end: Callable[[], None]) -> None:
+        self.is_over = asyncio.Event()
+        self._on_line = on_line
+        self._on_end = on_end
+        self._rest = b""
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._on_line(line.decode(errors="replace").rstrip("\r"))
+
+    def process_exited(self) -> None:
+        # What it started may hold the pipe open for ever, so the log's end is not waited for without limit.
+        asyncio.get_running_loop().call_later(LOG_WAIT_S, self._end)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        if self.is_over.is_set():
+            return
+        if self._rest:
+            self._on_line(self._rest.decode(errors="replace"))
+        self.is_over.set()
+        self._on_end()
 
 
 class BotProcess:
@@ -47,23 +78,24 @@ class BotProcess:
         self._command = [python, script, *args]
         self._env = {**os.environ, **env}
         self._cwd = cwd
-        self._process: asyncio.subprocess.Process | None = None
-        self._watch: asyncio.Task[None] | None = None
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._run: Run | None = None
         self._is_ready = asyncio.Event()
         self._was_stopped = False
 
     @property
     def pid(self) -> int | None:
-        return self._process.pid if self._process is not None and self._process.returncode is None else None
+        """None when it does not run."""
+        return self._transport.get_pid() if self._transport is not None and self.returncode is None else None
 
     @property
     def returncode(self) -> int | None:
         """None while it runs; -9 after a SIGKILL, as subprocess has it."""
-        return self._process.returncode if self._process is not None else None
+        return self._transport.get_returncode() if self._transport is not None else None
 
     @property
     def status(self) -> Status:
-        if self._process is None:
+        if self._transport is None:
             return "none"
         if self.returncode is None:
             return "running" if self._is_ready.is_set() else "starting"
@@ -75,7 +107,9 @@ class BotProcess:
             raise ValueError(f"{self.script} runs already, as process {self.pid}.")
         self._is_ready.clear()
         self._was_stopped = False
-        self._process = await asyncio.create_subprocess_exec(
+        run = Run(self._add_line, self._on_end)
+        self._transport, self._run = await asyncio.get_running_loop().subprocess_exec(
+            lambda: run,
             *self._command,
             env=self._env,
             cwd=self._cwd,
@@ -85,26 +119,16 @@ class BotProcess:
             # Out of the terminal's reach: Ctrl-C stops the playground, and that stops the bot.
             start_new_session=True,
         )
-        self._watch = asyncio.create_task(self._follow(self._process))
         self.on_status()
 
-    async def _follow(self, process: asyncio.subprocess.Process) -> None:
-        """Collect the log until the end of the process."""
-        assert process.stdout is not None
-        rest = b""
-        while chunk := await process.stdout.read(1 << 16):
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                self._add_line(line)
-        if rest:
-            self._add_line(rest)
-        await process.wait()
-        self.on_status()
-
-    def _add_line(self, raw: bytes) -> None:
-        line = raw.decode(errors="replace").rstrip("\r")
+    def _add_line(self, line: str) -> None:
         self.log.append(line)
         self.on_line(line)
+
+    def _on_end(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+        self.on_status()
 
     def connected(self) -> None:
         """The bot has an identified or resumed gateway session."""
@@ -114,18 +138,26 @@ class BotProcess:
 
     async def ready(self, timeout: float = READY_WAIT_S) -> None:
         """Wait for the gateway session. Raises RuntimeError with the end of the log when the bot exits first."""
-        assert self._watch is not None
-        waiting = asyncio.create_task(self._is_ready.wait())
-        try:
-            await asyncio.wait({waiting, self._watch}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            waiting.cancel()
+        await self._first_of(self._is_ready, self._current().is_over, timeout)
         if self._is_ready.is_set() and self.returncode is None:
             return
         tail = "\n".join(self.log[-LOG_TAIL:])
-        if self._watch.done():
+        if self.returncode is not None:
             raise RuntimeError(f"{self.script} ended with exit code {self.returncode} before it was ready:\n{tail}")
         raise TimeoutError(f"{self.script} was not ready after {timeout} s:\n{tail}")
+
+    async def _first_of(self, one: asyncio.Event, other: asyncio.Event, timeout: float) -> None:
+        waiting = [asyncio.create_task(event.wait()) for event in (one, other)]
+        try:
+            await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
+
+    def _current(self) -> Run:
+        if self._run is None:
+            raise ValueError(f"{self.script} was never started.")
+        return self._run
 
     def kill(self) -> None:
         """SIGKILL: the process gets no chance to do anything more."""
@@ -143,36 +175,34 @@ class BotProcess:
             return await self.wait()
 
     def _end(self, how: Literal["kill", "terminate"]) -> None:
-        if self._process is None or self.returncode is not None:
+        if self._transport is None or self.returncode is not None:
             return
         self._was_stopped = True
         if how == "kill":
-            self._process.kill()
+            self._transport.kill()
         else:
-            self._process.terminate()
+            self._transport.terminate()
 
     async def wait(self) -> int:
         """Wait until it has ended and its log is complete; the exit code."""
-        if self._process is None or self._watch is None:
-            raise ValueError(f"{self.script} was never started.")
-        await asyncio.shield(self._watch)
-        assert self._process.returncode is not None
-        return self._process.returncode
+        await self._current().is_over.wait()
+        assert self.returncode is not None
+        return self.returncode
 
     async def restart(self) -> None:
         """Stop it when it runs, then start the same command again."""
-        if self._process is not None:
+        if self._run is not None:
             await self.terminate()
         await self.start()
 
     async def close(self) -> None:
         """End it and everything it started."""
-        if self._process is None:
+        if self._transport is None:
             return
         await self.terminate()
         if sys.platform != "win32":
             with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody of its group is left
-                os.killpg(self._process.pid, signal.SIGKILL)
+                os.killpg(self._transport.get_pid(), signal.SIGKILL)
 
     def for_page(self) -> dict[str, object]:
         code = self.returncode

@@ -162,9 +162,9 @@ class Operations:
             later = [message for message in messages if int(message["id"]) > after]
             return 200, later[:limit][::-1]
         if "around" in call.query:
-            middle = call.number("around", 0)
-            near = sorted(messages, key=lambda message: abs(int(message["id"]) - middle))[:limit]
-            return 200, sorted(near, key=lambda message: -int(message["id"]))
+            older = sum(int(message["id"]) < call.number("around", 0) for message in messages)
+            start = max(0, older - limit // 2)
+            return 200, messages[start : start + limit][::-1]
         before = call.number("before", 2**63)
         return 200, [message for message in messages if int(message["id"]) < before][-limit:][::-1]
 
@@ -214,10 +214,7 @@ class Operations:
 
     def delete_messages(self, call: Call) -> Reply:
         channel_id = self._channel(call)["id"]
-        ids = [str(id_) for id_ in call.json.get("messages") or ()]
-        if not 2 <= len(ids) <= 100:
-            raise Refused(50016)
-        for kept in [self.world.find(id_) for id_ in ids]:
+        for kept in [self.world.find(id_) for id_ in limits.check_deletion(call.json)]:
             if kept is not None and kept.visible_to is None and kept.message["channel_id"] == channel_id:
                 self.world.delete_message(kept)
         return NOTHING

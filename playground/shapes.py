@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, cast
+from urllib.parse import unquote
 
 Json = dict[str, Any]
 
@@ -190,21 +191,19 @@ class Completion:
     def _with_media(self, holder: Json) -> Json:
         for key in ("media", "file"):
             if key in holder:
-                holder[key] = self._media(holder[key]["url"])
-                if key == "file":
-                    found = self._attachments.get(_attachment_name(holder[key]["url"]), {})
-                    holder |= {"name": found.get("filename"), "size": found.get("size")}
+                url: str = holder[key]["url"]
+                found = self._attachments.get(unquote(url.removeprefix("attachment://").rsplit("/", 1)[-1]))
+                holder[key] = unfurled(url, found)
+                if key == "file" and found is not None:
+                    holder |= {"name": found["filename"], "size": found["size"]}
         return holder
 
-    def _media(self, url: str) -> Json:
-        found = self._attachments.get(_attachment_name(url))
-        id_ = found["id"] if found else "0"
-        where = found["url"] if found else url
-        return {"id": id_, "url": where, "proxy_url": where, "width": None, "height": None, "content_type": None}
 
-
-def _attachment_name(url: str) -> str:
-    return url.removeprefix("attachment://") if url.startswith("attachment://") else url.rsplit("/", 1)[-1]
+def unfurled(url: str, found: Json | None) -> Json:
+    """A picture or file as Discord gives it back; `found` is the message's attachment of that name."""
+    where = found["url"] if found else url
+    id_ = found["id"] if found else "0"
+    return {"id": id_, "url": where, "proxy_url": where, "width": None, "height": None, "content_type": None}
 
 
 def walk(components: list[Json]) -> Iterator[Json]:

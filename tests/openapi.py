@@ -74,3 +74,7 @@ def check_event(what: str, body: Any) -> list[str]:
         for one in parts:
             found += misfits(f"/components/schemas/{schema}", one, f"{what} {place}")
     return found
+
+
+CHECK = check if IS_HERE else None
+"""For `Discord(check=CHECK)`: with the file at hand everything that is sent is checked, without it nothing."""

@@ -42,20 +42,26 @@ async def test_identify_is_answered_with_ready_and_then_the_guild_numbered_from_
 
 
 async def test_zlib_stream_is_one_stream_flushed_after_every_payload() -> None:
-    async with Discord() as discord, aiohttp.ClientSession() as session:
-        async with session.ws_connect(f"{discord.url}/gateway?v=10&encoding=json&compress=zlib-stream") as ws:
-            inflate = zlib.decompressobj()
-            hello = await ws.receive_bytes()
-            assert hello.endswith(b"\x00\x00\xff\xff")
-            assert json.loads(inflate.decompress(hello))["op"] == 10
-            await ws.send_json({"op": 1, "d": None})
-            assert json.loads(inflate.decompress(await ws.receive_bytes()))["op"] == 11
+    async with (
+        Discord() as discord,
+        aiohttp.ClientSession() as session,
+        session.ws_connect(f"{discord.url}/gateway?v=10&encoding=json&compress=zlib-stream") as ws,
+    ):
+        inflate = zlib.decompressobj()
+        hello = await ws.receive_bytes()
+        assert hello.endswith(b"\x00\x00\xff\xff")
+        assert json.loads(inflate.decompress(hello))["op"] == 10
+        await ws.send_json({"op": 1, "d": None})
+        assert json.loads(inflate.decompress(await ws.receive_bytes()))["op"] == 11
 
 
 async def test_a_compression_the_gateway_does_not_speak_is_refused_in_a_sentence() -> None:
-    async with Discord() as discord, aiohttp.ClientSession() as session:
-        async with session.get(f"{discord.url}/gateway?compress=zstd-stream") as response:
-            assert (response.status, "zlib-stream" in await response.text()) == (400, True)
+    async with (
+        Discord() as discord,
+        aiohttp.ClientSession() as session,
+        session.get(f"{discord.url}/gateway?compress=zstd-stream") as response,
+    ):
+        assert (response.status, "zlib-stream" in await response.text()) == (400, True)
 
 
 @pytest.mark.parametrize(

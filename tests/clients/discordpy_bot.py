@@ -40,8 +40,7 @@ class View(discord.ui.LayoutView):
 
 
 class Rename(discord.ui.Modal, title="Rename"):
-    field = discord.ui.TextInput["Rename"](custom_id="title")
-    name = discord.ui.Label(text="Title", component=field)
+    name = discord.ui.Label["Rename"](text="Title", component=discord.ui.TextInput(custom_id="title"))
 
     async def on_submit(self, interaction: discord.Interaction) -> None:
         await interaction.response.send_message("renamed", ephemeral=True)

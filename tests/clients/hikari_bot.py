@@ -76,6 +76,7 @@ async def on_click(interaction: hikari.ComponentInteraction) -> None:
         return
     count = int(interaction.custom_id.removeprefix("add:")) + 1
     await interaction.create_initial_response(hikari.ResponseType.MESSAGE_UPDATE, components=view(count))
+    print(f"counted to {count}", flush=True)
     try:
         await interaction.create_initial_response(hikari.ResponseType.MESSAGE_UPDATE, components=view(count))
     except hikari.BadRequestError as refused:

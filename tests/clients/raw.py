@@ -76,6 +76,8 @@ class Socket:
 
     async def __aexit__(self, *_: object) -> None:
         self.abort()
+        response: Any = self.ws._response
+        response.close()
         await self._session.close()
 
     def abort(self) -> None:
@@ -162,6 +164,7 @@ class RawBot:
 
     async def __aexit__(self, *_: object) -> None:
         self._reader.cancel()
+        await asyncio.gather(self._reader, return_exceptions=True)
         await self.socket.__aexit__()
         await self.rest.__aexit__()
 
