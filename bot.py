@@ -1676,6 +1676,7 @@ class Context:
     """What a handler is given: who did what, and ways to answer."""
 
     auto_defer = AutoDefer.UPDATE
+    shown = False  # True: handed to a display, which answers it
 
     def __init__(self, app: App, event: Event, interaction: Interaction) -> None:
         self.app, self.event = app, event
@@ -1806,7 +1807,6 @@ class ComponentContext(Context):
         message, channel = interaction.message, interaction.channel_id
         self.place = Place(channel, message.id, bool(message.flags & 64)) if message and channel else None
         self._bound: tuple[View, Saved] | None = None
-        self.shown = False  # handed to the display, which answers it
 
     @property
     def bound(self) -> tuple[View, Saved]:
@@ -2146,7 +2146,7 @@ class Dispatch:
             if not alone:
                 async with self._gate:
                     pass
-            await run
+            await run()
             if not ctx.applied:
                 await self._app.store.commit([], event.key)
             await self._settle(ctx)
@@ -2158,23 +2158,23 @@ class Dispatch:
                 raise  # the bot is stopping: the event stays in the inbox
             await self._fail(ctx, event, error)
 
-    def _read(self, event: Event) -> tuple[Context, Coroutine[Any, Any, None]]:
+    def _read(self, event: Event) -> tuple[Context, Callable[[], Awaitable[None]]]:
         interaction = msgspec.json.decode(event.body, type=Interaction, strict=False)
         if interaction.type == hikari.InteractionType.MESSAGE_COMPONENT:
             click = ComponentContext(self._app, event, interaction)
             found = decode_id(click.custom_id)
             if found and (route := self._app.views.route(found[0].name, found[1])):
                 click.auto_defer = route.auto_defer
-                return click, self._click(click, route, found[0], found[2])
+                return click, functools.partial(self._click, click, route, found[0], found[2])
             log.warning("%s: no handler for %r. Is its view listed in your_bot?", event.key, click.custom_id)
-            return click, click.respond(click.texts.expired, ephemeral=True)
+            return click, functools.partial(click.respond, click.texts.expired, ephemeral=True)
         if interaction.type == hikari.InteractionType.APPLICATION_COMMAND:
             ctx = CommandContext(self._app, event, interaction)
             if command := self._app.commands.get(interaction.data.name):
                 ctx.auto_defer = command.auto_defer
-                return ctx, self._command(ctx, command, interaction.data.options)
+                return ctx, functools.partial(self._command, ctx, command, interaction.data.options)
             log.warning("%s: no command /%s. Is it listed in your_bot?", event.key, interaction.data.name)
-            return ctx, ctx.respond(ctx.texts.expired, ephemeral=True)
+            return ctx, functools.partial(ctx.respond, ctx.texts.expired, ephemeral=True)
         raise ValueError(f"an interaction of type {interaction.type} is not for this bot")
 
     async def _command(self, ctx: CommandContext, command: Command, given: Sequence[JSON]) -> None:
@@ -2185,29 +2185,25 @@ class Dispatch:
 
     async def _settle(self, ctx: Context) -> None:
         """Leave nobody waiting for an answer that the handler did not give."""
-        if isinstance(ctx, CommandContext):
-            if ctx.answer in (Answer.NONE, Answer.THINKING):
-                await ctx.respond(ctx.texts.done, ephemeral=True)
-        elif ctx.answer is Answer.THINKING:
+        if ctx.answer is Answer.THINKING or (ctx.answer is Answer.NONE and isinstance(ctx, CommandContext)):
             await ctx.respond(ctx.texts.done, ephemeral=True)
-        elif isinstance(ctx, ComponentContext) and ctx.answer is Answer.NONE and not ctx.shown:
+        elif ctx.answer is Answer.NONE and not ctx.shown:
             await ctx.answer_first(hikari.ResponseType.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED)
 
     async def _click(self, click: ComponentContext, route: Route, id: RecordId, raw_arguments: str) -> None:
         arguments = route.arguments.decode(raw_arguments)  # a forged custom id ends here
         async with self._lane(id) as lane, self._slots:
-            for last in (*[False] * (HANDLER_TRIES - 1), True):
+            for attempt in range(1, HANDLER_TRIES + 1):
+                saved, lane.saved = await self._load(lane, id), None
+                if saved is None:
+                    await route.view.on_state_missing(click)
+                    return
                 try:
-                    saved = await self._load(lane, id)
-                    if saved is None:
-                        await route.view.on_state_missing(click)
-                        return
                     await self._handle(click, route, saved, arguments)
                     lane.saved = click.bound[1]
                     return
                 except StateConflictError:
-                    lane.saved = None
-                    if last or click.applied or click.answer is not Answer.NONE:
+                    if attempt == HANDLER_TRIES or click.applied or click.answer is not Answer.NONE:
                         raise
 
     async def _load(self, lane: Lane, id: RecordId) -> Saved | None:
@@ -2227,7 +2223,8 @@ class Dispatch:
 
     async def _fail(self, ctx: Context | None, event: Event, error: BaseException) -> None:
         failure = Failure.of(error)
-        log.error("%s failed and is on the failed list: %s: %s", event.key, *failure[:2], exc_info=error)
+        trace = None if isinstance(error, ExpiredError) else error
+        log.error("%s failed and is on the failed list: %s: %s", event.key, *failure[:2], exc_info=trace)
         try:
             await self._app.store.fail(event, failure, applied=bool(ctx and ctx.applied))
             if ctx and not (ctx.answer is Answer.EXPIRED or isinstance(error, ExpiredError)):
