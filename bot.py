@@ -863,6 +863,8 @@ class SQLiteStore(Store):
 
     async def flush(self) -> None:
         await self._write(statements())
+        if self._stuck:
+            raise StoreError(f"{self.path} refused an event, and nothing may be confirmed past it.")
 
     async def pending(self) -> list[Event]:
         sql = "SELECT key, body, runs FROM inbox WHERE bot=? AND done_at IS NULL ORDER BY id"
