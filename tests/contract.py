@@ -1,0 +1,712 @@
+"""What every store promises, as tests. They use `Store` alone, so that they fit a store of your own:
+
+    class TestMyStore(StoreContract):
+        @pytest.fixture
+        async def open_store(self, clock):
+            async with opener(lambda bot, max_failed: MyStore(bot, max_failed=max_failed, now=clock)) as open_store:
+                yield open_store
+
+`open_store(bot, max_failed=…)` opens one more store on the same data; the one that was open for that bot is closed
+first. Set `ends_with_process` for a store that keeps nothing once it is closed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import Any, ClassVar, Protocol
+
+import pytest
+
+from bot import (
+    DAY,
+    BotId,
+    Cursor,
+    Event,
+    EventKey,
+    Failure,
+    Place,
+    RecordId,
+    Saved,
+    StateConflictError,
+    Store,
+    StoreError,
+)
+
+BOT, OTHER_BOT = BotId(1001), BotId(2002)
+PLACE = Place(2**63 - 1, 2**63 - 2, ephemeral=False)
+BROKEN = Failure("ValueError", "no such colour", "mybot.py:7")
+
+
+class Clock:
+    """Seconds since 1970, moved by hand."""
+
+    def __init__(self) -> None:
+        self.seconds = 1_700_000_000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+    def advance(self, seconds: float) -> None:
+        self.seconds += seconds
+
+
+class OpenStore(Protocol):
+    async def __call__(self, bot: BotId = BOT, *, max_failed: int = 10_000) -> Store: ...
+
+
+@contextlib.asynccontextmanager
+async def opener(make: Callable[[BotId, int], Store]) -> AsyncIterator[OpenStore]:
+    """Open stores that `make` returns, at most one per bot at a time, and close them all at the end."""
+    opened: dict[BotId, Store] = {}
+
+    async def open_store(bot: BotId = BOT, *, max_failed: int = 10_000) -> Store:
+        if bot in opened:
+            await opened.pop(bot).close()
+        store = make(bot, max_failed)
+        await store.open()
+        opened[bot] = store
+        return store
+
+    try:
+        yield open_store
+    finally:
+        for store in opened.values():
+            await store.close()
+
+
+def event(number: object, body: bytes = b"{}", runs: int = 1) -> Event:
+    return Event(EventKey(f"interaction:{number}"), body, runs)
+
+
+def record(key: str = "k", version: int = 0, data: bytes = b"{}", **more: Any) -> Saved:
+    return Saved(RecordId("poll", key), version, 1, data, 0, None, None)._replace(**more)
+
+
+def at(seq: int, session: str = "session-a", *, shard: int = 0, fingerprint: str = "f") -> Cursor:
+    return Cursor(shard, fingerprint, session, seq, "wss://resume.test", b'{"id":"1"}')
+
+
+async def accept(store: Store, what: Event | None, cursor: Cursor | None = None) -> int:
+    """Accept, whether the store refuses at once or in what is awaited."""
+    return await store.accept(what, cursor)
+
+
+async def keys(store: Store) -> list[str]:
+    """Return the numbers of the pending events."""
+    return [each.key.removeprefix("interaction:") for each in await store.pending()]
+
+
+async def purge_all(store: Store) -> int:
+    """Purge in steps, as the running bot does, and return how many rows went."""
+    total = 0
+    while step := await store.purge():
+        total += step
+    return total
+
+
+class StoreContract:
+    """The promises. A subclass gives `open_store`."""
+
+    ends_with_process: ClassVar[bool] = False
+
+    @pytest.fixture
+    def clock(self) -> Clock:
+        return Clock()
+
+    @pytest.fixture
+    async def open_store(self, clock: Clock) -> AsyncIterator[OpenStore]:
+        raise NotImplementedError("a subclass says how its store is opened")
+        yield
+
+    @pytest.fixture
+    async def store(self, open_store: OpenStore) -> Store:
+        return await open_store()
+
+    # Events
+
+    async def test_a_fresh_store_is_empty(self, store: Store) -> None:
+        assert (await store.pending(), await store.failed(), await store.behind()) == ([], [], [])
+        assert (await store.load(RecordId("poll", "k")), await store.cursor(0, "f")) == (None, None)
+        assert await store.purge() == 0
+
+    async def test_an_accepted_event_is_pending_until_it_is_done(self, store: Store) -> None:
+        assert await accept(store, event(1, b'{"a":"\xc3\xa9\\u0000"}')) == 1
+        assert await store.pending() == [event(1, b'{"a":"\xc3\xa9\\u0000"}')]
+        await store.commit([], event(1).key)
+        assert await store.pending() == []
+
+    async def test_an_event_comes_back_byte_for_byte(self, store: Store) -> None:
+        odd = Event(EventKey("hook:grüße/'\"%_\\:🎉:" + "k" * 500), bytes(range(256)) * 4_000, 0)
+        await accept(store, odd)
+        assert await store.pending() == [odd]
+
+    async def test_events_wait_in_the_order_of_the_calls(self, store: Store) -> None:
+        await asyncio.gather(*(store.accept(event(number), None) for number in reversed(range(600))))
+        assert await keys(store) == [str(number) for number in reversed(range(600))]
+
+    async def test_a_copy_is_known_while_the_event_waits(self, store: Store) -> None:
+        await accept(store, event(1, b"first"))
+        assert await accept(store, event(1, b"copy", runs=7)) == 0
+        assert await store.pending() == [event(1, b"first")]
+
+    async def test_a_copy_is_known_after_the_event_is_done(self, store: Store) -> None:
+        await accept(store, event(1))
+        await store.commit([], event(1).key)
+        assert await accept(store, event(1)) == 0
+        assert await store.pending() == []
+
+    async def test_a_copy_is_known_after_the_event_failed(self, store: Store) -> None:
+        await accept(store, event(1))
+        await store.fail(event(1), BROKEN, applied=False)
+        assert await accept(store, event(1)) == 0
+        assert await store.pending() == []
+
+    async def test_of_copies_that_come_at_once_one_is_accepted(self, store: Store) -> None:
+        accepted = await asyncio.gather(*(store.accept(event(number % 5), None) for number in range(100)))
+        assert accepted == [1] * 5 + [0] * 95
+        assert await keys(store) == ["0", "1", "2", "3", "4"]
+
+    async def test_a_done_key_is_kept_a_day_and_then_purged(self, store: Store, clock: Clock) -> None:
+        await accept(store, event(1))
+        clock.advance(DAY)
+        await store.commit([], event(1).key)  # the day begins when the event is done
+        clock.advance(DAY - 1)
+        assert await purge_all(store) == 0
+        assert await accept(store, event(1)) == 0
+        clock.advance(2)
+        assert await purge_all(store) == 1
+        assert await accept(store, event(1)) == 1
+
+    async def test_a_waiting_event_is_never_purged(self, store: Store, clock: Clock) -> None:
+        await accept(store, event(1))
+        clock.advance(1_000 * DAY)
+        assert await purge_all(store) == 0
+        assert await keys(store) == ["1"]
+
+    async def test_purging_in_steps_ends_when_everything_old_is_gone(self, store: Store, clock: Clock) -> None:
+        new = [record(f"k{number}", expires_at=clock() + 60) for number in range(1_200)]
+        await asyncio.gather(*(store.accept(event(number), None) for number in range(1_200)))
+        await asyncio.gather(*(store.commit([each], event(number).key) for number, each in enumerate(new)))
+        await accept(store, event("late"))
+        clock.advance(2 * DAY)
+        assert await purge_all(store) == 2_400
+        assert await keys(store) == ["late"]
+        assert await accept(store, event(7)) == 1
+
+    async def test_runs_are_counted(self, store: Store) -> None:
+        await accept(store, event("waits", runs=0))
+        await accept(store, event("runs", runs=1))
+        await store.begin(event("waits").key)
+        await store.begin(event("waits").key)
+        assert [each.runs for each in await store.pending()] == [2, 1]
+
+    async def test_after_a_clean_stop_runs_are_forgotten(self, store: Store) -> None:
+        await accept(store, event(1, runs=4))
+        await accept(store, event(2, runs=0))
+        await store.release()
+        assert await store.pending() == [event(1, runs=0), event(2, runs=0)]
+
+    # The failed list
+
+    async def test_a_failed_event_is_on_the_list_and_waits_no_more(self, store: Store, clock: Clock) -> None:
+        await accept(store, event(1, runs=0))
+        await store.begin(event(1).key)
+        clock.advance(5)
+        await store.fail(event(1), BROKEN, applied=True)
+        [entry] = await store.failed()
+        assert entry == (event(1).key, clock(), 1, True, BROKEN)
+        assert await store.pending() == []
+
+    async def test_the_failed_list_is_told_oldest_first_and_keeps_the_newest(self, open_store: OpenStore) -> None:
+        store = await open_store(max_failed=3)
+        for number in range(5):
+            await accept(store, event(number))
+            await store.fail(event(number), BROKEN, applied=False)
+        assert [entry.key for entry in await store.failed()] == [event(number).key for number in (2, 3, 4)]
+
+    async def test_failures_that_come_at_once_are_all_kept_up_to_the_limit(self, open_store: OpenStore) -> None:
+        store = await open_store(max_failed=10)
+        await asyncio.gather(*(store.accept(event(number), None) for number in range(30)))
+        await asyncio.gather(*(store.fail(event(number), BROKEN, applied=False) for number in range(30)))
+        assert [entry.key for entry in await store.failed()] == [event(number).key for number in range(20, 30)]
+        assert await store.pending() == []
+
+    async def test_a_failure_is_kept_longer_than_a_day(self, store: Store, clock: Clock) -> None:
+        await accept(store, event(1))
+        await store.fail(event(1), BROKEN, applied=False)
+        clock.advance(400 * DAY)
+        await purge_all(store)
+        assert len(await store.failed()) == 1
+
+    async def failing(self, store: Store, *numbers: int, applied: bool = False) -> None:
+        for number in numbers:
+            await accept(store, event(number, b'{"n":1}', runs=3))
+            await store.fail(event(number, b'{"n":1}'), BROKEN, applied=applied)
+
+    async def test_a_retried_event_waits_as_if_it_were_new(self, store: Store) -> None:
+        await self.failing(store, 1)
+        assert await store.retry_failed([event(1).key]) == 1
+        assert await store.pending() == [event(1, b'{"n":1}', runs=0)]
+        assert await store.failed() == []
+        assert await accept(store, event(1)) == 0
+
+    async def test_a_retried_event_that_fails_again_is_on_the_list_again(self, store: Store) -> None:
+        await self.failing(store, 1, 2)
+        await store.retry_failed([event(1).key])
+        await store.begin(event(1).key)
+        await store.fail(event(1), Failure("TypeError", "again", "mybot.py:8"), applied=False)
+        assert [(each.key, each.runs, each.failure.type) for each in await store.failed()] == [
+            (event(2).key, 3, "ValueError"),
+            (event(1).key, 1, "TypeError"),
+        ]
+
+    async def test_an_event_can_be_retried_after_its_key_is_purged(self, store: Store, clock: Clock) -> None:
+        await self.failing(store, 1)
+        clock.advance(2 * DAY)
+        await purge_all(store)
+        assert await store.retry_failed([]) == 1
+        assert await store.pending() == [event(1, b'{"n":1}', runs=0)]
+
+    async def test_an_event_that_was_applied_is_not_applied_again_by_a_retry(self, store: Store) -> None:
+        await self.failing(store, 1, applied=True)
+        assert await store.retry_failed([]) == 1
+        assert (await store.pending(), await store.failed()) == ([], [])
+
+    async def test_retry_and_discard_take_the_named_events_or_all(self, store: Store) -> None:
+        await self.failing(store, *range(6))
+        assert await store.retry_failed([event(1).key, event(4).key, "interaction:none"]) == 2
+        assert await store.discard_failed([event(0).key, "interaction:none"]) == 1
+        assert await keys(store) == ["1", "4"]
+        assert [entry.key for entry in await store.failed()] == [event(number).key for number in (2, 3, 5)]
+        assert await store.discard_failed([]) == 3
+        assert await store.retry_failed([]) == 0
+        assert await keys(store) == ["1", "4"]
+
+    async def test_a_copy_of_a_discarded_event_is_still_known(self, store: Store) -> None:
+        await self.failing(store, 1)
+        await store.discard_failed([])
+        assert await accept(store, event(1)) == 0
+
+    # Records
+
+    async def test_a_saved_record_comes_back_with_version_one(self, store: Store, clock: Clock) -> None:
+        new = record(data=bytes(range(256)), model=3, expires_at=clock() + 60, place=PLACE)
+        await store.commit([new], None)
+        assert await store.load(new.id) == new._replace(version=1, shown=1)
+
+    async def test_every_save_is_the_successor_of_the_version_it_came_from(self, store: Store) -> None:
+        for version in range(4):
+            await store.commit([record(version=version, data=b"%d" % version, model=version)], None)
+        saved = await store.load(record().id)
+        assert saved
+        assert (saved.version, saved.model, saved.data) == (4, 3, b"3")
+
+    async def test_records_are_told_apart_by_name_and_key(self, store: Store) -> None:
+        ids = [
+            RecordId(name, key)
+            for name in ("a", "ab", "a:b", "A", "")
+            for key in ("b", "bc", "b:c", "", "ü", "%", "_", "\x01", "🎉" * 50)
+        ]
+        for number, id in enumerate(ids):
+            await store.commit([record(id=id, data=b"%d" % number)], None)
+        for number, id in enumerate(ids):
+            saved = await store.load(id)
+            assert saved
+            assert (saved.id, saved.data) == (id, b"%d" % number)
+
+    async def test_a_large_state_comes_back_whole(self, store: Store) -> None:
+        await store.commit([record(data=b"x" * 3_000_000)], None)
+        saved = await store.load(record().id)
+        assert saved
+        assert saved.data == b"x" * 3_000_000
+
+    @pytest.mark.parametrize("version", [0, 1, 3, 99])
+    async def test_a_save_from_another_version_is_refused(self, store: Store, version: int) -> None:
+        await store.commit([record(data=b"one")], None)
+        await store.commit([record(version=1, data=b"two")], None)
+        with pytest.raises(StateConflictError):
+            await store.commit([record(version=version, data=b"lost")], None)
+        assert await store.load(record().id) == record(version=2, data=b"two", shown=1)
+
+    async def test_a_save_of_what_is_not_there_is_refused(self, store: Store) -> None:
+        with pytest.raises(StateConflictError):
+            await store.commit([record(version=1)], None)
+        assert await store.load(record().id) is None
+
+    @pytest.mark.parametrize("stale", [0, 1, 2])
+    async def test_a_conflict_on_one_record_writes_none_and_leaves_the_event(self, store: Store, stale: int) -> None:
+        await accept(store, event(1))
+        await store.commit([record("a"), record("b"), record("c")], None)
+        change = [record(key, version=1, data=b"new") for key in "abc"]
+        change[stale] = change[stale]._replace(version=7)
+        with pytest.raises(StateConflictError):
+            await store.commit([*change, record("fresh")], event(1).key)
+        for key in "abc":
+            assert await store.load(record(key).id) == record(key, version=1, shown=1)
+        assert await store.load(record("fresh").id) is None
+        assert await keys(store) == ["1"]
+
+    async def test_a_conflict_does_not_touch_what_is_written_beside_it(self, store: Store) -> None:
+        await store.commit([record("a")], None)
+        results = await asyncio.gather(
+            store.commit([record("b")], None),
+            store.commit([record("a", version=5)], None),
+            store.commit([record("a", version=1, data=b"won")], None),
+            store.commit([record("a", version=1, data=b"late")], None),
+            accept(store, event(1)),
+            return_exceptions=True,
+        )
+        assert [type(each) for each in results] == [type(None), StateConflictError, type(None), StateConflictError, int]
+        assert await store.load(record("a").id) == record("a", version=2, data=b"won", shown=1)
+        assert await store.load(record("b").id)
+        assert await keys(store) == ["1"]
+
+    async def test_every_one_of_many_concurrent_changes_counts_once(self, store: Store) -> None:
+        await store.commit([record(data=b"0")], None)
+
+        async def increment() -> None:
+            while True:
+                saved = await store.load(record().id)
+                assert saved
+                with contextlib.suppress(StateConflictError):
+                    return await store.commit([saved._replace(data=b"%d" % (int(saved.data) + 1))], None)
+
+        await asyncio.gather(*(increment() for _ in range(40)))
+        saved = await store.load(record().id)
+        assert saved
+        assert (saved.data, saved.version) == (b"40", 41)
+
+    async def test_several_records_and_the_event_are_written_together(self, store: Store) -> None:
+        await accept(store, event(1))
+        await store.commit([record("a", data=b"a"), record("b", data=b"b")], event(1).key)
+        assert [await store.load(record(key).id) for key in "ab"] == [
+            record(key, version=1, data=key.encode(), shown=1) for key in "ab"
+        ]
+        assert await store.pending() == []
+
+    async def test_a_place_stays_when_a_later_save_names_none(self, store: Store) -> None:
+        await store.commit([record(place=PLACE)], None)
+        await store.commit([record(version=1)], None)
+        saved = await store.load(record().id)
+        assert saved
+        assert saved.place == PLACE
+
+    # Records that expire
+
+    async def test_an_expired_record_is_not_there(self, store: Store, clock: Clock) -> None:
+        await store.commit([record(expires_at=clock() + 60)], None)
+        clock.advance(59)
+        assert await store.load(record().id)
+        clock.advance(1)
+        assert await store.load(record().id) is None
+
+    async def test_a_new_record_may_take_an_expired_ones_place(self, store: Store, clock: Clock) -> None:
+        await store.commit([record(data=b"old", expires_at=clock() + 60, place=PLACE)], None)
+        await store.commit([record(version=1, expires_at=clock() + 60)], None)
+        clock.advance(61)
+        await store.commit([record(data=b"new")], None)
+        assert await store.load(record().id) == record(version=1, data=b"new", shown=1)
+
+    async def test_a_change_of_what_expired_meanwhile_is_refused(self, store: Store, clock: Clock) -> None:
+        await store.commit([record(expires_at=clock() + 60)], None)
+        clock.advance(61)
+        with pytest.raises(StateConflictError):
+            await store.commit([record(version=1)], None)
+
+    async def test_a_save_sets_the_expiry_anew(self, store: Store, clock: Clock) -> None:
+        await store.commit([record(expires_at=clock() + 60)], None)
+        await store.commit([record(version=1, expires_at=clock() + 600)], None)
+        clock.advance(599)
+        assert await store.load(record().id)
+        await store.commit([record(version=2, expires_at=None)], None)
+        clock.advance(1_000 * DAY)
+        assert await purge_all(store) == 0
+        assert await store.load(record().id)
+
+    async def test_only_expired_records_are_purged(self, store: Store, clock: Clock) -> None:
+        await store.commit([record("old", expires_at=clock() + 60), record("young", expires_at=clock() + 600)], None)
+        await store.commit([record("forever")], None)
+        clock.advance(61)
+        assert await purge_all(store) == 1
+        assert await store.load(record("young").id)
+        assert await store.load(record("forever").id)
+
+    # What messages show
+
+    async def test_a_record_is_behind_when_its_message_shows_an_older_version(self, store: Store) -> None:
+        await store.commit([record()], None)
+        store.note_shown(record().id, 1, PLACE)
+        await store.flush()
+        assert await store.behind() == []
+        await store.commit([record(version=1, data=b"new")], None)
+        behind = record(version=2, data=b"new", shown=1, place=PLACE)
+        assert await store.behind() == [behind]
+        store.note_shown(record().id, 2, None)
+        await store.flush()
+        assert await store.behind() == []
+        assert await store.load(record().id) == behind._replace(shown=2)
+
+    async def test_a_record_without_a_message_is_not_behind(self, store: Store) -> None:
+        await store.commit([record()], None)
+        await store.commit([record(version=1)], None)
+        assert await store.behind() == []
+
+    async def test_a_version_that_was_shown_while_a_newer_was_saved_is_still_behind(self, store: Store) -> None:
+        await store.commit([record(place=PLACE)], None)
+        for version in (1, 2, 3):
+            await store.commit([record(version=version)], None)
+        store.note_shown(record().id, 2, None)
+        await store.flush()
+        assert [(each.version, each.shown) for each in await store.behind()] == [(4, 2)]
+
+    @pytest.mark.parametrize("apart", [True, False])
+    async def test_what_is_shown_never_goes_back(self, store: Store, apart: bool) -> None:
+        await store.commit([record(place=PLACE)], None)
+        for version in (1, 2, 3):
+            await store.commit([record(version=version)], None)
+        for version in (3, 4, 2):
+            store.note_shown(record().id, version, None)
+            if apart:
+                await store.flush()
+        await store.flush()
+        assert await store.behind() == []
+
+    async def test_notes_of_version_and_place_do_not_push_each_other_out(self, store: Store) -> None:
+        await store.commit([record()], None)
+        await store.commit([record(version=1)], None)
+        store.note_shown(record().id, 1, PLACE)
+        store.note_shown(record().id, 2, None)
+        await store.flush()
+        assert await store.load(record().id) == record(version=2, shown=2, place=PLACE)
+
+    async def test_an_ephemeral_place_comes_back_as_one(self, store: Store) -> None:
+        await store.commit([record()], None)
+        store.note_shown(record().id, 1, PLACE._replace(ephemeral=True))
+        await store.flush()
+        saved = await store.load(record().id)
+        assert saved
+        assert saved.place == PLACE._replace(ephemeral=True)
+
+    async def test_an_expired_record_is_not_behind(self, store: Store, clock: Clock) -> None:
+        await store.commit([record(place=PLACE)], None)
+        await store.commit([record(version=1, expires_at=clock() + 60)], None)
+        clock.advance(61)
+        assert await store.behind() == []
+
+    # The cursor
+
+    async def test_a_cursor_moves_with_the_event_it_came_with(self, store: Store) -> None:
+        await accept(store, event(1), at(7))
+        assert await store.cursor(0, "f") == at(7)
+
+    async def test_a_cursor_moves_without_an_event_and_with_a_copy(self, store: Store) -> None:
+        await accept(store, event(1), at(7))
+        await accept(store, None, at(8))
+        assert await store.cursor(0, "f") == at(8)
+        assert await accept(store, event(1), at(9)) == 0
+        assert await store.cursor(0, "f") == at(9)
+
+    @pytest.mark.parametrize("way", ["accepted accepted", "accepted noted", "noted accepted", "noted noted"])
+    @pytest.mark.parametrize("flushed", [True, False])
+    @pytest.mark.parametrize(
+        "cursors",
+        [
+            (at(7), at(8), at(8)),
+            (at(7), at(6), at(7)),  # never back within a session
+            (at(7), at(3, "session-b"), at(3, "session-b")),
+            (at(7), at(9, "session-b"), at(9, "session-b")),
+        ],
+    )
+    async def test_a_cursor_moves_forward_only_and_a_new_session_replaces_the_old(
+        self, store: Store, way: str, flushed: bool, cursors: tuple[Cursor, Cursor, Cursor]
+    ) -> None:
+        for how, cursor in zip(way.split(), cursors[:2], strict=True):
+            if how == "noted":
+                store.move_cursor(cursor)
+            else:
+                await accept(store, event(cursor), cursor)
+            if flushed:
+                await store.flush()
+        await store.flush()
+        assert await store.cursor(0, "f") == cursors[2]
+
+    async def test_a_noted_cursor_is_kept_by_a_flush(self, store: Store) -> None:
+        for seq in range(1, 200):
+            store.move_cursor(at(seq))
+        await store.flush()
+        assert await store.cursor(0, "f") == at(199)
+
+    async def test_a_cursor_with_another_fingerprint_is_forgotten(self, store: Store) -> None:
+        await accept(store, None, at(7, fingerprint="old"))
+        assert await store.cursor(0, "new") is None
+        assert await store.cursor(0, "old") is None
+
+    async def test_a_cursors_fingerprint_can_change_with_its_session(self, store: Store) -> None:
+        await accept(store, None, at(7, fingerprint="old"))
+        await accept(store, None, at(1, "session-b", fingerprint="new"))
+        assert await store.cursor(0, "new") == at(1, "session-b", fingerprint="new")
+
+    async def test_a_forgotten_cursor_is_gone_also_when_it_was_only_noted(self, store: Store) -> None:
+        await accept(store, event(1), at(7))
+        store.move_cursor(at(8))
+        await store.forget(0, "the session is gone")
+        await store.flush()
+        assert await store.cursor(0, "f") is None
+        await store.forget(0, "nothing there")
+
+    async def test_after_forgetting_a_new_session_begins_anywhere(self, store: Store) -> None:
+        await accept(store, None, at(7))
+        await store.forget(0, "the session is gone")
+        await accept(store, None, at(1))
+        assert await store.cursor(0, "f") == at(1)
+
+    async def test_shards_have_cursors_of_their_own(self, store: Store) -> None:
+        store.move_cursor(at(5, shard=0))
+        store.move_cursor(at(6, shard=1))
+        await store.flush()
+        await store.forget(0, "gone")
+        assert await store.cursor(0, "f") is None
+        assert await store.cursor(1, "f") == at(6, shard=1)
+
+    # Writing
+
+    async def test_writes_take_effect_in_the_order_of_the_calls(self, store: Store) -> None:
+        await asyncio.gather(*(store.commit([record(version=version)], None) for version in range(600)))
+        saved = await store.load(record().id)
+        assert saved
+        assert saved.version == 600
+
+    async def test_a_whole_life_called_at_once_happens_in_order(self, store: Store) -> None:
+        await asyncio.gather(
+            accept(store, event(1, runs=0), at(1)),
+            store.begin(event(1).key),
+            store.commit([record()], event(1).key),
+            accept(store, event(1), at(2)),
+            accept(store, event(2), at(3)),
+            store.fail(event(2), BROKEN, applied=False),
+            store.forget(0, "gone"),
+            accept(store, event(3), at(1, "session-b")),
+        )
+        assert await keys(store) == ["3"]
+        assert len(await store.failed()) == 1
+        assert await store.cursor(0, "f") == at(1, "session-b")
+
+    async def test_a_flush_covers_everything_before_it(self, store: Store) -> None:
+        await store.commit([record(place=PLACE)], None)
+        await store.commit([record(version=1)], None)
+        waiting = [store.accept(event(number), at(number)) for number in range(1, 600)]
+        store.note_shown(record().id, 2, None)
+        store.move_cursor(at(700))
+        await store.flush()
+        assert all(each.done() for each in waiting)
+        assert len(await store.pending()) == 599
+        assert await store.cursor(0, "f") == at(700)
+        assert await store.behind() == []
+
+    async def test_cancelling_the_callers_does_not_undo_their_writes(self, store: Store) -> None:
+        tasks: list[asyncio.Future[Any]] = [store.accept(event(number), None) for number in range(20)]
+        tasks += [asyncio.create_task(store.commit([record(f"k{number}")], None)) for number in range(20)]
+        await asyncio.sleep(0)  # every call is made now, and none is finished
+        for task in tasks[::2]:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await store.flush()
+        assert len(await store.pending()) == 20
+        assert all([await store.load(record(f"k{number}").id) for number in range(20)])
+
+    async def test_cancelled_callers_leave_the_store_working(self, store: Store) -> None:
+        for number in range(50):
+            task = asyncio.create_task(store.commit([record(version=number)], None))
+            for _ in range(number % 7):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await store.flush()
+            saved = await store.load(record().id)
+            if (saved.version if saved else 0) == number:  # cancelled before it was called
+                await store.commit([record(version=number)], None)
+        saved = await store.load(record().id)
+        assert saved
+        assert saved.version == 50
+
+    async def test_one_bad_operation_takes_no_other_down(self, store: Store) -> None:
+        bad = Event(EventKey("interaction:\ud800"), b"", 1)
+        store.move_cursor(at(7))
+        results = await asyncio.gather(
+            accept(store, event(1)),
+            accept(store, bad),
+            store.commit([record()], event(1).key),
+            accept(store, event(2)),
+            return_exceptions=True,
+        )
+        assert isinstance(results[1], Exception)
+        assert [results[0], results[2], results[3]] == [1, None, 1]
+        assert await keys(store) == ["2"]
+        assert await store.load(record().id)
+        await store.flush()
+        assert await store.cursor(0, "f") == at(7)
+
+    async def test_close_writes_what_waits(self, open_store: OpenStore) -> None:
+        store = await open_store()
+        waiting = [store.accept(event(number), None) for number in range(600)]
+        store.move_cursor(at(7))
+        await store.close()
+        assert [await each for each in waiting] == [1] * 600
+        if not self.ends_with_process:
+            again = await open_store()
+            assert len(await again.pending()) == 600
+            assert await again.cursor(0, "f") == at(7)
+
+    async def test_close_may_be_called_twice_and_ends_all_writing(self, store: Store) -> None:
+        await store.close()
+        await store.close()
+        with pytest.raises(StoreError):
+            await accept(store, event(1))
+        with pytest.raises(StoreError):
+            await store.commit([record()], None)
+        with pytest.raises(StoreError):
+            await store.flush()
+
+    # The next process, and other bots
+
+    async def test_everything_is_found_again_by_the_next_process(self, open_store: OpenStore, clock: Clock) -> None:
+        if self.ends_with_process:
+            pytest.skip("this store ends with its process")
+        store = await open_store()
+        await self.failing(store, 1)
+        await accept(store, event(2), at(7))
+        await accept(store, event(3, b"body", runs=3))
+        saved = record(data=b"state", expires_at=clock() + 60, place=PLACE)
+        await store.commit([saved], event(2).key)
+        await store.commit([saved._replace(version=1)], None)
+        store = await open_store()
+        assert await store.pending() == [event(3, b"body", runs=3)]
+        assert [entry.key for entry in await store.failed()] == [event(1).key]
+        assert await store.load(saved.id) == saved._replace(version=2, shown=1)
+        assert await store.behind() == [saved._replace(version=2, shown=1)]
+        assert await store.cursor(0, "f") == at(7)
+        assert [await accept(store, event(number)) for number in (1, 2, 3)] == [0, 0, 0]
+
+    async def test_two_bots_do_not_see_each_other(self, open_store: OpenStore, clock: Clock) -> None:
+        mine, other = await open_store(BOT, max_failed=1), await open_store(OTHER_BOT, max_failed=1)
+        for store, word in ((mine, b"mine"), (other, b"other")):
+            assert await accept(store, event(1, word), at(7, word.decode())) == 1
+            assert await accept(store, event(2, word)) == 1
+            await store.commit([record(data=word, place=PLACE), record("old", expires_at=clock() + 60)], None)
+            await store.commit([record(version=1, data=word)], None)
+            await store.fail(event(2, word), BROKEN, applied=False)
+        await mine.begin(event(1).key)
+        await mine.forget(0, "gone")
+        mine.note_shown(record().id, 2, None)
+        await mine.retry_failed([])
+        await mine.release()
+        await mine.commit([record(version=2, data=b"newer")], event(1).key)
+        clock.advance(2 * DAY)
+        await purge_all(mine)
+        assert await other.pending() == [event(1, b"other")]
+        assert [entry.key for entry in await other.failed()] == [event(2).key]
+        assert await other.cursor(0, "f") == at(7, "other")
+        assert await other.behind() == [record(version=2, data=b"other", shown=1, place=PLACE)]
+        assert await purge_all(other) == 2
