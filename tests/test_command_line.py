@@ -1,0 +1,583 @@
+"""Section 12 as people meet it: what the commands print, and one sentence for each thing that is to be mended."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import aiohttp
+import hikari
+import pytest
+
+import bot
+from playground import Discord
+from playground.process import BotProcess
+from tests import kit
+
+BOT, MYBOT = kit.ROOT / "bot.py", kit.ROOT / "tests" / "bots" / "mybot.py"
+COMMANDS = ("run", "check", "failed", "backup", "playground")
+LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ (\w+) +\w+")
+SCREEN = ("DISPLAY", "WAYLAND_DISPLAY")
+
+on_posix = pytest.mark.skipif(os.name != "posix", reason="signals and file modes of POSIX")
+
+
+class Done(NamedTuple):
+    """A process that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def sentence(self) -> str:
+        """The one sentence on stderr that says what is to be mended: exit code 2, no traceback, no error in the log."""
+        lines = self.err.splitlines()
+        logged = [LOG_LINE.match(line) for line in lines]
+        assert (self.code, self.out) == (2, ""), self
+        assert not any(match and match[1] in ("ERROR", "CRITICAL") for match in logged), self.err
+        said = [line for line, match in zip(lines, logged, strict=True) if not match]
+        assert len(said) == 1, self.err
+        return said[0]
+
+
+def environment(**env: str) -> dict[str, str]:
+    """The environment without settings of a bot and without a screen to open a browser on."""
+    plain = {name: value for name, value in os.environ.items() if name not in (*bot.SETTINGS, *SCREEN, "PYTHONPATH")}
+    return plain | env
+
+
+async def start(*command: str | Path, cwd: Path, **env: str) -> asyncio.subprocess.Process:
+    pipe = subprocess.PIPE
+    return await asyncio.create_subprocess_exec(
+        sys.executable, *map(str, command), cwd=cwd, env=environment(**env), stdin=pipe, stdout=pipe, stderr=pipe
+    )
+
+
+async def run(*command: str | Path, cwd: Path, **env: str) -> Done:
+    """Run Python with these arguments to its end."""
+    process = await start(*command, cwd=cwd, **env)
+    try:
+        out, err = await asyncio.wait_for(process.communicate(), 60)
+    except TimeoutError:
+        process.kill()
+        raise
+    assert process.returncode is not None
+    return Done(process.returncode, out.decode(), err.decode())
+
+
+async def run_on(discord: Discord, *command: str | Path, cwd: Path, **env: str) -> Done:
+    """Run Python with these arguments and this Discord in its settings to its end."""
+    settings = {"DISCORD_TOKEN": discord.token, "DISCORD_API": discord.api, "PYTHONPATH": str(kit.ROOT)}
+    return await run(*command, cwd=cwd, **{**settings, **env})
+
+
+def token_of(id: int) -> str:
+    return f"{base64.b64encode(str(id).encode()).decode()}.made.up"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with bot.py and the example configuration in it, and nothing else."""
+    for name in ("bot.py", "config.example.env"):
+        shutil.copy(kit.ROOT / name, tmp_path)
+    return tmp_path
+
+
+# Help
+
+
+async def test_help_names_every_command(tmp_path: Path) -> None:
+    done = await run(BOT, "--help", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("usage: bot.py ")
+    assert "A Discord bot that never loses a click." in done.out
+    assert re.findall(r"^    (\w+)  ", done.out, re.MULTILINE) == [*COMMANDS]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_has_a_help_of_its_own(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        bot.main(lambda app: None, [command, "--help"])
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.err) == (0, "")
+    assert re.search(r"\n\n[A-Z][^.]*\.\n", printed.out), printed.out
+
+
+@pytest.mark.parametrize("wrong", [["nonsense"], ["run", "now"], ["--nonsense"], ["backup"], ["failed", "forget"]])
+def test_a_wrong_command_line_ends_with_2_and_a_usage(wrong: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        bot.main(lambda app: None, wrong)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("usage: ")
+
+
+# check
+
+GOOD = "3 commands and 2 views: no mistakes found.\n"
+NO_TOKEN = "There is no DISCORD_TOKEN yet: copy config.example.env to config.env, or try: python bot.py playground\n"
+
+
+@pytest.mark.parametrize("optimized", ["", "1", "2"])
+async def test_check_works_on_the_file_alone(folder: Path, optimized: str) -> None:
+    """Also where asserts, or docstrings as well, are left out."""
+    done = await run("bot.py", "check", cwd=folder, PYTHONOPTIMIZE=optimized)
+    assert done == (0, GOOD + NO_TOKEN, "")
+    left = {path.name for path in folder.iterdir()} - {"bot.py", "config.example.env", "__pycache__"}
+    assert not left
+
+
+async def test_check_says_nothing_of_a_token_that_is_there(folder: Path) -> None:
+    (folder / "config.env").write_text(f"DISCORD_TOKEN={token_of(5)}\n")
+    assert await run("bot.py", "check", cwd=folder) == (0, GOOD, "")
+
+
+async def test_check_finds_the_placeholder(folder: Path) -> None:
+    (folder / "config.example.env").rename(folder / "config.env")
+    done = await run("bot.py", "check", cwd=folder)
+    assert done.sentence.startswith("config.env line 5: DISCORD_TOKEN is still the placeholder. ")
+
+
+class TooLong(bot.View):
+    def render(self) -> bot.Layout:
+        return bot.Row(bot.Button(self.press, label="x" * 81))
+
+    @bot.handler
+    async def press(self, ctx: bot.ComponentContext) -> None: ...
+
+
+class Raising(bot.View):
+    numbers: list[int]
+
+    def render(self) -> bot.Layout:
+        return bot.TextDisplay(f"{self.numbers[0]}")
+
+
+class WithExample(Raising):
+    @classmethod
+    def example(cls) -> bot.View:
+        return cls([1])
+
+
+class Unmade(bot.View):
+    user: hikari.User
+
+    def render(self) -> bot.Layout:
+        return bot.TextDisplay(self.user.username)
+
+
+class Unregistered(bot.View): ...
+
+
+class Renderless(bot.View): ...
+
+
+TOO_LONG = f'view too_long: button "{"x" * 30}…": label has 81 characters; Discord allows 1 to 80.'  # said by section 4
+RAISING = (
+    "view raising cannot be rendered: IndexError('list index out of range'). See View.example for values that fit it."
+)
+
+
+def check(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *things: Any) -> Done:
+    """Run `check` for a bot that adds these."""
+    for name in bot.SETTINGS:
+        monkeypatch.delenv(name, raising=False)
+    code = 0
+    try:
+        bot.main(lambda app: app.add(*things), ["--config", "no such file.env", "check"])
+    except SystemExit as ended:
+        code = ended.code
+    assert isinstance(code, int)
+    printed = capsys.readouterr()
+    return Done(code, printed.out, printed.err)
+
+
+@pytest.mark.parametrize(
+    ("things", "sentences"),
+    [
+        ([bot.register(name="too_long")(TooLong)], [TOO_LONG]),
+        ([bot.register(name="raising")(Raising)], [RAISING]),
+        ([Unregistered], ["Unregistered is not registered. Write @register(name=…, version=1) above it."]),
+        (["poll"], ["'poll' is neither a view nor a command. Mark it with @register or @command."]),
+        ([bot.register(name="too_long")(TooLong), bot.register(name="raising")(Raising)], [TOO_LONG, RAISING]),
+        (
+            [bot.register(name="unmade")(Unmade)],
+            [
+                "view unmade cannot be rendered: TypeError(\"there is no example for <class 'hikari.users.User'>\")."
+                " See View.example for values that fit it."
+            ],
+        ),
+        (
+            [bot.register(name="plain")(Renderless)],
+            [
+                "view plain cannot be rendered: NotImplementedError('Renderless has no render(self).')."
+                " See View.example for values that fit it."
+            ],
+        ),
+    ],
+    ids=["a limit", "render raises", "no @register", "no view", "two at once", "no example", "no render"],
+)
+def test_check_names_what_is_wrong(
+    things: list[Any], sentences: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = check(capsys, monkeypatch, *things)
+    assert (done.code, done.out, done.err.splitlines()) == (2, "", sentences)
+
+
+def test_check_renders_the_example_that_a_view_gives(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = check(capsys, monkeypatch, bot.register(name="example")(WithExample))
+    assert (done.code, done.out.splitlines()[0]) == (0, "0 commands and 1 views: no mistakes found.")
+
+
+async def test_a_bad_view_fails_the_check_of_a_file_of_ones_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import bot\n"
+        "@bot.register(name='wide')\n"
+        "class Wide(bot.View):\n"
+        "    def render(self): return bot.Row(bot.LinkButton('https://example.org', label='x' * 81))\n"
+        "bot.main(lambda app: app.add(Wide))\n"
+    )
+    done = await run("mine.py", "check", cwd=tmp_path, PYTHONPATH=str(kit.ROOT))
+    assert done.sentence == f'view wide: button "{"x" * 30}…": label has 81 characters; Discord allows 1 to 80.'
+
+
+# Two ways to have a bot
+
+
+async def test_an_add_on_that_imports_bot_gets_the_running_module(folder: Path) -> None:
+    shutil.copy(kit.ROOT / "tests" / "bots" / "addon.py", folder)
+    text = (folder / "bot.py").read_text()
+    start = text.index("def your_bot(app: App)")
+    end = text.index("\n\n\n", start)
+    import_it = "def your_bot(app: App) -> None:\n    import addon\n    app.add(addon.which)"
+    (folder / "bot.py").write_text(text[:start] + import_it + text[end:])
+    async with Discord() as discord:
+        process = await discord.start_bot("bot.py", cwd=folder, env=environment(STORE=":memory:"))
+        await process.ready()
+        used = await discord.user("alice").command("which")
+        assert discord.text(used.message) == "the running one: True, True"
+
+
+async def test_a_bot_in_a_file_of_its_own_answers(tmp_path: Path) -> None:
+    async with Discord() as discord:
+        process = await kit.start(discord, "mybot", tmp_path / "bot.db")
+        alice = discord.user("alice")
+        await alice.command("hello")
+        assert discord.text((await alice.click("Waves: 0")).message) == "Waves: 1"
+        assert await process.terminate() == 0
+
+
+@pytest.mark.parametrize("optimized", ["1", "2"])
+async def test_the_bot_works_without_asserts_and_docstrings(tmp_path: Path, optimized: str) -> None:
+    async with Discord() as discord:
+        process = await kit.start(discord, "mybot", tmp_path / "bot.db", PYTHONOPTIMIZE=optimized)
+        alice = discord.user("alice")
+        await alice.command("hello")
+        assert discord.text((await alice.click("Waves: 0")).message) == "Waves: 1"
+        assert await process.terminate() == 0
+
+
+# What is to be mended, in one sentence
+
+REFUSED_TOKEN = (
+    "Discord refuses the token. Copy it again from your application's page (Bot, Reset Token) to config.env."
+)
+REFUSED_INTENT = "Discord refuses an intent of app.intents. Switch it on at your application's page (Bot, Intents)."
+UNKNOWN_INTENT = "Discord does not know one of the intents asked for. Look at app.intents in your_bot."
+
+
+async def test_without_a_token_the_bot_says_where_it_belongs(folder: Path) -> None:
+    assert (await run("bot.py", cwd=folder)).sentence == (
+        "DISCORD_TOKEN is missing. Copy config.example.env to config.env and paste your token there."
+    )
+
+
+async def test_a_wrong_token_is_one_sentence(tmp_path: Path) -> None:
+    async with Discord() as discord:
+        done = await run_on(discord, BOT, cwd=tmp_path, DISCORD_TOKEN=token_of(5))
+        assert done.sentence == REFUSED_TOKEN
+
+
+async def ending(process: BotProcess) -> Done:
+    """How a bot of the playground ended; its streams are one there."""
+    code = await asyncio.wait_for(process.wait(), 20)
+    return Done(code, "", "\n".join(process.log))
+
+
+async def test_a_token_that_the_gateway_refuses_while_the_bot_runs_is_one_sentence(tmp_path: Path) -> None:
+    async with Discord() as discord:
+        process = await kit.start(discord, "mybot", tmp_path / "bot.db")
+        discord.gateway.drop(4004)
+        assert (await ending(process)).sentence == REFUSED_TOKEN
+
+
+@pytest.mark.parametrize(
+    ("intents", "denied", "sentence"),
+    [(1 << 1, 1 << 1, REFUSED_INTENT), (1 << 15, 1 << 15, REFUSED_INTENT), (1 << 30, 0, UNKNOWN_INTENT)],
+)
+async def test_an_intent_that_discord_refuses_is_one_sentence(
+    tmp_path: Path, intents: int, denied: int, sentence: str
+) -> None:
+    async with Discord() as discord:
+        discord.gateway.denied_intents = denied
+        done = await run_on(discord, MYBOT, cwd=tmp_path, INTENTS=str(intents), STORE=":memory:")
+        assert done.sentence == sentence
+        assert discord.gateway.identifies <= 1
+
+
+@pytest.mark.slow
+async def test_a_discord_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    async with Discord() as gone:
+        pass
+    done = await run_on(gone, BOT, cwd=tmp_path)
+    assert done.sentence.startswith(f"Discord cannot be reached at {gone.api}: ")
+
+
+async def test_a_second_copy_of_the_bot_is_told_about_the_first_which_goes_on(tmp_path: Path) -> None:
+    store = tmp_path / "bot.db"
+    async with Discord() as discord:
+        first = await kit.start(discord, "mybot", store)
+        second = await run_on(discord, BOT, cwd=tmp_path, STORE=f"sqlite:{store}")
+        assert second.sentence == (f"{store} is in use by process {first.pid}. Stop it, or set STORE to another file.")
+        assert (await discord.user("alice").command("hello")).state == "answered"
+
+
+@on_posix
+@pytest.mark.parametrize(
+    "store",
+    [
+        "missing/bot.db",
+        "file/bot.db",
+        ".",
+        pytest.param("locked/bot.db", marks=pytest.mark.skipif(os.name == "posix" and not os.geteuid(), reason="root")),
+        pytest.param("/sys/bot.db", marks=pytest.mark.skipif(not Path("/sys").is_dir(), reason="Linux alone has it")),
+    ],
+)
+async def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path, store: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "locked").mkdir(mode=0o500)
+    path = (tmp_path / store).resolve()
+    async with Discord() as discord:
+        sentence = (await run_on(discord, BOT, cwd=tmp_path, STORE=f"sqlite:{path}")).sentence
+    assert sentence.startswith(f"{path}")
+    assert re.search(r" cannot be written \(.+\)\. .+, or set STORE to another file\.$", sentence)
+    assert str(path.parent) in sentence.partition(")")[2]
+
+
+def database(path: Path, *statements: str) -> Path:
+    db = sqlite3.connect(path)
+    for statement in statements:
+        db.execute(statement)
+    db.close()
+    path.chmod(0o600)
+    return path
+
+
+def of_a_newer_version(path: Path) -> str:
+    database(
+        path,
+        f"PRAGMA application_id={bot.APPLICATION_ID}",
+        f"PRAGMA user_version={len(bot.MIGRATIONS) + 1}",
+        "CREATE TABLE new(x)",
+    )
+    return (
+        f"{path} was written by a newer bot.py (tables of version {len(bot.MIGRATIONS) + 1}, this one knows"
+        f" {len(bot.MIGRATIONS)}). Use that bot.py, or set STORE to another file."
+    )
+
+
+def of_another_program(path: Path) -> str:
+    database(path, "CREATE TABLE theirs(x)")
+    return f"{path} is the database of another program. Set STORE to a file of the bot's own."
+
+
+def of_no_program(path: Path) -> str:
+    path.write_text("This is a letter and no database. " * 100)
+    path.chmod(0o600)
+    return f"{path} is no database (file is not a database). Restore a backup, or set STORE to another file."
+
+
+@pytest.mark.parametrize("command", ["run", "failed", "backup copy.db"])
+@pytest.mark.parametrize("spoil", [of_a_newer_version, of_another_program, of_no_program])
+async def test_a_database_that_is_not_ours_is_one_sentence_and_stays_as_it_is(
+    tmp_path: Path, spoil: Any, command: str
+) -> None:
+    store = tmp_path / "bot.db"
+    expected = spoil(store)
+    before = store.read_bytes()
+    done = await run(BOT, *command.split(), cwd=tmp_path, DISCORD_TOKEN=token_of(5), STORE=f"sqlite:{store}")
+    assert done.sentence == expected
+    assert store.read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["failed", "failed retry", "backup copy.db"])
+async def test_without_a_database_there_is_nothing_to_look_into(tmp_path: Path, command: str) -> None:
+    done = await run(BOT, *command.split(), cwd=tmp_path, DISCORD_TOKEN=token_of(5))
+    assert done.sentence == "bot.db is not there. The bot makes it when it runs for the first time."
+    assert not [*tmp_path.iterdir()]
+
+
+# The failed list and backups, beside a running bot and without one
+
+
+async def test_failed_events_are_listed_retried_and_discarded_while_the_bot_runs_or_not(tmp_path: Path) -> None:
+    store = tmp_path / "bot.db"
+
+    async def failed(*words: str) -> str:
+        done = await run_on(discord, BOT, "failed", *words, cwd=tmp_path, STORE=f"sqlite:{store}")
+        assert (done.code, done.err) == (0, ""), done
+        return done.out
+
+    async with Discord() as discord:
+        process = await kit.start(discord, "mybot", store)
+        uses = [await discord.user("alice").command("break") for _ in range(2)]
+        keys = [f"interaction:{used.interaction['id']}" for used in uses]
+        listed = (await failed()).splitlines()
+        assert [line.split()[0] for line in listed] == [*keys, "2"]
+        assert all("/[token]/callback (mybot.py:" in line for line in listed[:2])
+        assert listed[2] == "2 failed events."
+
+        expected = "The running bot has taken the order; its log says what came of it.\n"
+        assert await failed("discard", keys[0]) == expected
+        await kit.until(lambda: "discard: 1 failed events, as the command line asked" in "\n".join(process.log))
+        assert await process.terminate() == 0
+
+        assert [line.split()[0] for line in (await failed("list")).splitlines()] == [keys[1], "1"]
+        assert await failed("retry") == "1 events will run at the next start.\n"
+        await process.restart()
+        await process.ready()
+        await kit.until(lambda: kit.rows(store, "SELECT key FROM failed"))
+        assert kit.rows(store, "SELECT key, runs FROM failed") == [(keys[1], 1)]
+        assert await process.terminate() == 0
+        assert await failed("discard") == "1 events are discarded.\n"
+        assert await failed() == "0 failed events.\n"
+
+
+async def test_a_backup_of_a_running_bot_is_whole_private_and_overwrites_nothing(tmp_path: Path) -> None:
+    store, copy = tmp_path / "bot.db", tmp_path / "copy.db"
+    async with Discord() as discord:
+        await kit.start(discord, "mybot", store)
+        used = await discord.user("alice").command("hello")
+        done = await run_on(discord, BOT, "backup", copy, cwd=tmp_path, STORE=f"sqlite:{store}")
+        assert done == (
+            0,
+            f"{copy} is a copy of {store}. To restore it, stop the bot and put it in its place.\n",
+            "",
+        )
+        assert kit.state_of(copy, used.message or {}) == {"waves": 0}
+        assert copy.stat().st_mode & 0o077 == 0 or os.name != "posix"
+        before = copy.read_bytes()
+        again = await run_on(discord, BOT, "backup", copy, cwd=tmp_path, STORE=f"sqlite:{store}")
+        assert again.sentence == f"{copy} exists. Name a file that does not; a backup overwrites nothing."
+        assert copy.read_bytes() == before
+
+
+# Stopping, and what the log of a whole run holds
+
+
+@on_posix
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+async def test_a_signal_ends_the_bot_with_0_and_no_warning(tmp_path: Path, name: str) -> None:
+    async with Discord() as discord:
+        process = await kit.start(discord, "mybot", tmp_path / "bot.db", PYTHONWARNINGS="default::ResourceWarning")
+        await discord.user("alice").command("hello")
+        assert process.pid
+        os.kill(process.pid, getattr(signal, name))
+        assert await asyncio.wait_for(process.wait(), 20) == 0
+        levels = [match and match[1] for match in map(LOG_LINE.match, process.log)]
+        assert set(levels) == {"INFO"}, process.log
+
+
+@pytest.mark.parametrize("level", ["INFO", "DEBUG"])
+async def test_no_secret_is_in_the_log_of_a_whole_run_nor_in_the_process_list(tmp_path: Path, level: str) -> None:
+    async with Discord() as discord:
+        process = await kit.start(discord, "mybot", tmp_path / "bot.db", LOG_LEVEL=level)
+        alice = discord.user("alice")
+        uses = [await alice.command("hello"), await alice.click("Waves: 0"), await alice.command("break")]
+        discord.faults.add(path="/interactions/*", status=500, times=1)
+        discord.faults.add(path="/webhooks/*", status=400, times=1)
+        uses.append(await alice.click("Waves: 1", wait=False))
+        if sys.platform == "linux":
+            assert discord.token not in Path(f"/proc/{process.pid}/cmdline").read_text()
+        process.kill()
+        await process.wait()
+        await process.restart()
+        await process.ready()
+        uses.append(await alice.command("break"))
+        await process.terminate()
+        log = "\n".join(process.log)
+        assert "Traceback" in log, "the log of /break should hold one"
+        for secret in (discord.token, *(used.interaction["token"] for used in uses)):
+            assert secret not in log
+        failed = await run_on(discord, BOT, "failed", cwd=tmp_path, STORE=f"sqlite:{tmp_path / 'bot.db'}")
+        assert "/[token]/callback" in failed.out
+        assert not any(used.interaction["token"] in failed.out for used in uses)
+
+
+# The playground
+
+
+async def test_the_playground_runs_this_bot_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    process = await start(MYBOT, "playground", "--port", "0", cwd=tmp_path, PYTHONPATH=str(kit.ROOT))
+    assert process.stdout
+    assert process.stderr
+    try:
+        async with asyncio.timeout(30), aiohttp.ClientSession() as session:
+            line = (await process.stdout.readline()).decode()
+            assert re.fullmatch(r"Playground: http://127\.0\.0\.1:\d+/\n", line)
+            async with session.get(line.split()[1]) as page:
+                assert page.status == 200
+            while "is running as process" not in (said := (await process.stderr.readline()).decode()):
+                assert said, "the playground ended"
+            running = int(said.split("is running as process ")[1].split(".")[0])
+            process.send_signal(signal.SIGTERM)
+            await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+    assert process.returncode == 0
+    with pytest.raises(ProcessLookupError):
+        os.kill(running, 0)
+
+
+async def test_a_port_in_use_is_one_sentence(tmp_path: Path) -> None:
+    async with Discord() as discord:
+        port = discord.url.rsplit(":", 1)[1]
+        done = await run(BOT, "playground", "--port", port, cwd=tmp_path)
+        assert re.fullmatch(rf"Port {port} cannot be used \(.+\)\. Choose another one with --port\.", done.sentence)
+
+
+async def test_a_port_that_is_none_ends_with_2_and_no_traceback(tmp_path: Path) -> None:
+    done = await run(BOT, "playground", "--port", "99999", cwd=tmp_path)
+    assert done.code == 2
+    assert "Traceback" not in done.err
+    assert "99999" in done.err
+
+
+async def test_a_bot_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    assert (await run(BOT, "playground", "nope.py", cwd=tmp_path)).sentence == "There is no file nope.py."
+
+
+async def test_the_playground_takes_no_real_token(tmp_path: Path) -> None:
+    real = ".".join(("M" + "T" * 25, "GabCde", "x" * 38))
+    done = await run(BOT, "playground", cwd=tmp_path, DISCORD_TOKEN=real)
+    assert done.sentence.startswith("DISCORD_TOKEN in the environment looks like a production token: ")
+    assert real not in done.err
+
+
+async def test_the_file_alone_has_no_playground_and_says_so(folder: Path) -> None:
+    assert (await run("bot.py", "playground", cwd=folder)).sentence == (
+        "No module named 'playground'. The playground is a folder beside bot.py in the repository."
+    )
