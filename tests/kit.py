@@ -58,11 +58,12 @@ def view(press: Press = Counting.press, *, members: Json | None = None, **regist
 
 @contextlib.asynccontextmanager
 async def running(
-    discord: Discord, *things: Any, store: bot.Store | None = None, **settings: Any
+    discord: Discord, *things: Any, store: bot.Store | None = None, intents: Any = None, **settings: Any
 ) -> AsyncIterator[bot.App]:
     """Run a bot in this process, connected and with its commands registered, and stop it at the end."""
     app = bot.App(bot.Config(**{"token": discord.token, "api": discord.api, "store": ":memory:", **settings}), store)
     app.add(*things)
+    app.intents = app.intents if intents is None else intents
     asked = len(commands_asked_for(discord))
     task = asyncio.create_task(app.run())
     try:
@@ -183,8 +184,8 @@ async def start(discord: Discord, name: str, store: Path, **env: Any) -> BotProc
 
 
 def rows(store: Path, sql: str, *args: Any) -> list[Any]:
-    """Return what a bot's database holds, while the bot runs or when it does not."""
-    with contextlib.closing(sqlite3.connect(store)) as db:
+    """Return what a bot's database holds, while the bot runs or when it does not; or change it."""
+    with contextlib.closing(sqlite3.connect(store, isolation_level=None)) as db:
         return db.execute(sql, args).fetchall()
 
 
