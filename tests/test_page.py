@@ -711,6 +711,8 @@ async def test_what_the_playground_refuses_is_said_and_frees_the_button(pages: P
     script.say({"type": "error", "text": "There is no such message any more."})
     await expect(script.page.get_by_role("alert")).to_have_text("There is no such message any more.")
     await expect(yes).not_to_have_attribute("aria-busy", "true")
+    await yes.click()
+    await expect(script.page.get_by_role("alert")).to_have_count(0)
 
 
 async def test_an_ephemeral_message_is_seen_by_its_user_only(pages: Pages) -> None:

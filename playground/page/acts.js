@@ -62,7 +62,8 @@ export class Acts {
 
   #do(packet) {
     const wasSent = this.#send(packet);
-    if (!wasSent) this.#world.tell("refused", "Not sent: there is no connection to the playground.");
+    if (wasSent) this.#world.tell("acted");
+    else this.#world.tell("refused", "Not sent: there is no connection to the playground.");
     return wasSent;
   }
 }

@@ -77,7 +77,7 @@ function showRefusals(bar, world) {
     text.textContent = reason;
     bar.hidden = false;
   });
-  world.on("sent", hide);
+  world.on("acted", hide);
 }
 
 // ---- Channels
@@ -86,8 +86,9 @@ function showChannels(world) {
   world.watch(["channels"], () => {
     const { guild, channels, channelId, unread } = world;
     part("guild").textContent = guild.name;
-    document.title = `${guild.name} · Playground`;
-    part("channel-name").textContent = channels.find(({ id }) => id === channelId)?.name ?? "";
+    const name = channels.find(({ id }) => id === channelId)?.name ?? "";
+    document.title = name ? `#${name} · ${guild.name}` : guild.name;
+    part("channel-name").textContent = name;
     const hadFocus = part("channels").contains(document.activeElement) ? document.activeElement.dataset.id : null;
     part("channels").replaceChildren(
       ...channels.map((channel) => channelItem(channel, channel.id === channelId, unread.has(channel.id), world)),

@@ -10,7 +10,7 @@ const STATUS_WORDS = {
   running: "running",
   stopped: "stopped",
   exited: "exited by itself",
-  none: "no bot",
+  none: "",
 };
 const ALIVE = ["starting", "running"];
 const CLOCK_STEPS = [
@@ -30,7 +30,7 @@ export function showBot(panel, world, acts) {
     const words = statusWords(world.bot);
     status.replaceChildren(
       el("span", { class: `lamp ${world.bot.status}`, "aria-hidden": "true" }),
-      el("strong", {}, world.bot.name || "Bot"),
+      el("strong", {}, world.bot.name || "No bot"),
       ` ${words}`,
     );
     for (const button of buttons)

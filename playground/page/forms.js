@@ -11,6 +11,7 @@ import { failureInWords } from "./world.js";
 const ROW = 1;
 const TEXT_DISPLAY = 10;
 const LABEL = 18;
+const FILE_UPLOAD = 19;
 const PARAGRAPH = 2;
 
 /** Show each form to the user it is for, in the given `<dialog>`. It stays open until its submission was answered. */
@@ -132,7 +133,9 @@ export class Forms {
 }
 
 function unsupported(type) {
-  return el("p", { class: "unsupported" }, `A component of type ${type} cannot be filled in here.`);
+  const text =
+    type === FILE_UPLOAD ? "Files cannot be uploaded here." : `A component of type ${type} cannot be filled in here.`;
+  return el("p", { class: "unsupported" }, text);
 }
 
 // ---- One maker for each component type that holds a value

@@ -3,7 +3,7 @@
  * Nothing here touches the document; the parts that do watch the topics they show.
  *
  * Topics: connection, people, channels, commands, messages, bot, form; and, each with a value: log, logReset, refused,
- * outcome (an interaction whose state changed), sent.
+ * outcome (an interaction whose state changed); acted, sent (the reader did or wrote something).
  */
 
 const THINKING = 1 << 7;
@@ -108,11 +108,15 @@ export class World {
   }
 
   #putMessage(message) {
-    const isNew = !this.messages.has(message.id);
+    if (!this.messages.has(message.id)) this.#noteNews(message);
     this.messages.set(message.id, message);
     for (const key of this.#chosen.keys()) if (key.startsWith(`${message.id}/`)) this.#chosen.delete(key);
-    if (isNew && message.channel_id !== this.channelId && this.isVisible(message)) this.unread.add(message.channel_id);
     this.tell("messages");
+  }
+
+  #noteNews(message) {
+    if (message.channel_id === this.channelId || !this.isVisible(message)) return;
+    this.unread.add(message.channel_id);
     this.tell("channels");
   }
 
