@@ -21,16 +21,13 @@ def main(argv: list[str] | None = None) -> int:
     """Run the playground until Ctrl-C; the exit code."""
     asked = parser().parse_args(argv)
     try:
-        refuse_production_token(os.environ.get("DISCORD_TOKEN", ""), "DISCORD_TOKEN in the environment")
+        for name, value in os.environ.items():
+            refuse_production_token(value, f"{name} in the environment")
         if asked.bot is not None and not Path(asked.bot).is_file():
             raise ValueError(f"There is no file {asked.bot}.")
         asyncio.run(run(asked))
     except ValueError as problem:
         return fail(str(problem))
-    except OSError as problem:
-        return fail(
-            f"Port {asked.port} is taken. Stop what uses it, or choose another one with --port. ({problem.strerror})"
-        )
     except (KeyboardInterrupt, asyncio.CancelledError):
         pass  # Ctrl-C or SIGTERM: everything has been stopped on the way out
     return 0

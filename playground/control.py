@@ -40,7 +40,7 @@ class Page:
         self._world = world
         self._interactions = interactions
         self._person = person
-        self._queues: set[asyncio.Queue[bytes]] = set()
+        self._queues: dict[asyncio.Queue[bytes], web.WebSocketResponse] = {}
         world.listeners.append(self._on_change)
         interactions.watchers.append(self._on_interaction)
 
@@ -75,16 +75,21 @@ class Page:
             return ws
         queue: asyncio.Queue[bytes] = asyncio.Queue()
         queue.put_nowait(encoded("state", **self.state()))
-        self._queues.add(queue)
+        self._queues[queue] = ws
         writer = asyncio.create_task(self._write(ws, queue))
         try:
             async for message in ws:
                 if message.type is WSMsgType.TEXT:
                     await self._on_text(message.data, queue)
         finally:
-            self._queues.discard(queue)
+            del self._queues[queue]
             writer.cancel()
         return ws
+
+    async def close(self) -> None:
+        """Tell every open page that the playground has ended."""
+        for ws in list(self._queues.values()):
+            await ws.close(code=1001, message=b"the playground has ended")
 
     async def _is_greeted(self, ws: web.WebSocketResponse) -> bool:
         try:

@@ -120,8 +120,6 @@ class Gateway:
         self._sessions: dict[str, Session] = {}
         self.identifies = 0
         self.resumes = 0
-        self.ready_count = 0
-        """READY and RESUMED events sent so far."""
         self.trim_on_heartbeat = False
         """Forget buffered events up to the sequence number that a heartbeat confirms."""
         self.denied_intents = 0
@@ -203,7 +201,7 @@ class Gateway:
         """The handler of a gateway address."""
         if request.query.get("compress") not in (None, "zlib-stream"):
             return web.Response(status=400, text="The playground's gateway speaks zlib-stream or plain JSON.")
-        ws = web.WebSocketResponse(autoclose=False, max_msg_size=1 << 20)
+        ws = web.WebSocketResponse(autoclose=False, compress=False, max_msg_size=1 << 20)
         await ws.prepare(request)
         socket = Socket(ws, request, self.delay_s)
         self._sockets.add(socket)
@@ -314,7 +312,7 @@ class Gateway:
         if session.carries(GUILD_ID) and session.wants(GUILDS):
             guild = shapes.joined_guild(world.guild, world.members(), world.guild_channels())
             self._dispatch_to(session, "GUILD_CREATE", guild, msgspec.json.encode(guild))
-        self._note_ready()
+        self.on_ready()
 
     def _on_resume(self, socket: Socket, data: Json) -> None:
         session = self._sessions.get(str(data.get("session_id")))
@@ -344,16 +342,12 @@ class Gateway:
         self.resumes += 1
         self.journal.note("gateway", what="resumed", session=session.id, replayed=len(missed))
         self._dispatch_to(session, "RESUMED", {}, b"{}")
-        self._note_ready()
-
-    def _note_ready(self) -> None:
-        self.ready_count += 1
         self.on_ready()
 
     def _send_members(self, session: Session, data: Json) -> None:
-        wanted = data.get("user_ids")
-        ids = [wanted] if isinstance(wanted, str) else wanted
-        found = [member for member in self._world.members() if ids is None or member["user"]["id"] in ids]
+        wanted = data.get("user_ids")  # an id, a list of them, or nothing for everyone
+        ids = cast(list[Any], wanted) if isinstance(wanted, list) else [wanted]
+        found = [member for member in self._world.members() if wanted is None or member["user"]["id"] in ids]
         chunk: Json = {"guild_id": GUILD_ID, "members": found, "chunk_index": 0, "chunk_count": 1}
         if data.get("nonce") is not None:
             chunk["nonce"] = data["nonce"]

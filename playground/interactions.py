@@ -298,7 +298,7 @@ class Interactions:
         return self._world.clock.now() - interaction.made_at > seconds
 
     def _on_change(self, what: What, subject: Any) -> None:
-        if what == "edit" and subject.id in self._waiting_for:
+        if what in ("edit", "gone") and subject.id in self._waiting_for:
             for interaction in self._waiting_for.pop(subject.id):
                 self._settle(interaction)
 

@@ -102,10 +102,11 @@ class Person:
     def user(self) -> Json:
         return self._world.users[self.id]
 
-    async def command(self, name: str, *, channel: str | None = None, target: Any = None, **options: Any) -> Used:
+    async def command(self, name: str, /, *, channel: str | None = None, target: Any = None, **options: Any) -> Used:
         """Use a slash command ("poll", or "poll create" for a subcommand) or, with a target, a context menu.
 
-        Waits a few seconds for the bot to register it; raises LookupError when it does not.
+        Waits a few seconds for the bot to register it; raises LookupError when it does not. Options that are called
+        channel or target go through `start_command`.
         """
         await self._command_known(name)
         return await self.start_command(name, options, channel=channel, target=target)

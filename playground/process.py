@@ -76,7 +76,9 @@ class BotProcess:
         self.on_line: Callable[[str], None] = lambda line: None
         self.on_status: Callable[[], None] = lambda: None
         self._command = [python, script, *args]
-        self._env = {**os.environ, **env}
+        # What lies around in the environment is left behind; only one given on purpose is refused.
+        around = {name: value for name, value in os.environ.items() if not PRODUCTION_TOKEN.search(value)}
+        self._env = {**around, **env}
         self._cwd = cwd
         self._transport: asyncio.SubprocessTransport | None = None
         self._run: Run | None = None
@@ -196,13 +198,16 @@ class BotProcess:
         await self.start()
 
     async def close(self) -> None:
-        """End it and everything it started."""
+        """End it and everything it started, at once when this is cancelled."""
         if self._transport is None:
             return
-        await self.terminate()
-        if sys.platform != "win32":
-            with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody of its group is left
-                os.killpg(self._transport.get_pid(), signal.SIGKILL)
+        try:
+            await self.terminate()
+        finally:
+            self.kill()
+            if sys.platform != "win32":
+                with contextlib.suppress(ProcessLookupError, PermissionError):  # nobody of its group is left
+                    os.killpg(self._transport.get_pid(), signal.SIGKILL)
 
     def for_page(self) -> dict[str, object]:
         code = self.returncode

@@ -15,6 +15,7 @@ from .clock import Clock
 from .errors import Json, Refused
 from .faults import Fault, Faults
 from .journal import Journal
+from .process import NEVER_A_PRODUCTION_TOKEN, PRODUCTION_TOKEN
 from .routes import NEEDS_NO_TOKEN, ROUTES, Call, Operation, Operations
 from .world import Upload
 
@@ -64,6 +65,7 @@ class Rest:
         self._token = token
         self._journal = journal
         self._router = Router()
+        self._has_warned = False
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         method, path = request.method, request.path.removeprefix(PREFIX)
@@ -73,6 +75,7 @@ class Rest:
         route, operation, params = found
         call = Call(method, path, route, params, dict(request.query))
         if not self._is_authorized(request, path):
+            self._warn_of_production_token(request.headers.get("Authorization", ""))
             return self._answer(call, 401, Refused(40001).body)
         return await self._disturbed(request, call, operation)
 
@@ -86,6 +89,12 @@ class Rest:
 
     def _is_authorized(self, request: web.Request, path: str) -> bool:
         return path.startswith(NEEDS_NO_TOKEN) or request.headers.get("Authorization") == f"Bot {self._token}"
+
+    def _warn_of_production_token(self, offered: str) -> None:
+        """Say it once, and never what the token is."""
+        if PRODUCTION_TOKEN.search(offered) and not self._has_warned:
+            self._has_warned = True
+            print(NEVER_A_PRODUCTION_TOKEN.format(where="The token the bot offered"), file=sys.stderr)
 
     async def _disturbed(self, request: web.Request, call: Call, operation: Operation) -> web.Response:
         """Carry the call out, with the fault and the delays that are in force."""

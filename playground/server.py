@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import errno
 import os
 import sys
 import tempfile
@@ -101,14 +103,17 @@ class Discord:
         app = web.Application(client_max_size=BODY_BYTES_MAX, middlewares=[self._only_local])
         app.add_routes(self._page.routes())
         app.add_routes([web.get(path, self.gateway.serve) for path in ("/gateway", "/gateway/", "/resume", "/resume/")])
-        app.router.add_route("*", PREFIX + "/{path:.*}", self._rest.serve)
+        app.router.add_route("*", "/api/{path:.*}", self._rest.serve)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.5)
         await self._runner.setup()
         try:
             await web.TCPSite(self._runner, HOST, self._port).start()
-        except OSError:
+        except OSError as problem:
             await self._runner.cleanup()
-            raise
+            why = "is taken" if problem.errno == errno.EADDRINUSE else f"cannot be used ({problem.strerror})"
+            raise ValueError(
+                f"Port {self._port} {why}. Stop what uses it, or choose another one with --port."
+            ) from None
         self._port = self._runner.addresses[0][1]
         self.world.address = f"http://{HOST}:{self._port}"
         return self
@@ -128,9 +133,9 @@ class Discord:
     async def __aexit__(
         self, type_: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        for bot in self.bots:
-            await bot.close()
+        await asyncio.gather(*(bot.close() for bot in self.bots))
         self.gateway.drop()
+        await self._page.close()
         if self._runner is not None:
             await self._runner.cleanup()
         self.clock.stop()

@@ -171,14 +171,13 @@ class Completion:
 
     def all(self, components: list[Json]) -> list[Json]:
         """New objects: the request's own stay as the journal has them."""
-        return [self._one(part) for part in components]
+        return [self._one(part) for part in without_nulls(components)]
 
-    def _one(self, given: Json) -> Json:
-        part = {**DEFAULTS.get(given["type"], {}), **without_nulls(given)}
+    def _one(self, part: Json) -> Json:
+        part = {**DEFAULTS.get(part["type"], {}), **part}
         part["id"] = part.get("id") or next(self._free)
-        for children in ("components",):
-            if children in part:
-                part[children] = self.all(part[children])
+        if "components" in part:
+            part["components"] = [self._one(child) for child in part["components"]]
         for child in ("accessory", "component"):
             if child in part:
                 part[child] = self._one(part[child])

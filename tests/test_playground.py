@@ -30,6 +30,7 @@ import os, signal, sys, time
 print("token", os.environ["DISCORD_TOKEN"], "api", os.environ["DISCORD_API"], "store", os.environ["STORE"])
 print("to stderr", file=sys.stderr)
 print("args", sys.argv[1:])
+print("surroundings", sorted(os.environ.items()))
 print("no newline at the end", end="")
 sys.stdout.flush()
 if "stay" in sys.argv:
@@ -159,7 +160,8 @@ async def test_a_bot_gets_the_playgrounds_token_and_address_and_its_log_is_kept(
     bot = await discord.start_bot(talker, "one", "two")
     assert await bot.wait() == bot.returncode == 3
     assert bot.log[0].startswith(f"token {discord.token} api {discord.api} store sqlite:")
-    assert bot.log[1:] == ["to stderr", "args ['one', 'two']", "no newline at the end"]
+    assert bot.log[1:3] == ["to stderr", "args ['one', 'two']"]
+    assert bot.log[4:] == ["no newline at the end"]
     assert (bot.pid, bot.status) == (None, "exited")
 
 
@@ -267,10 +269,12 @@ async def test_a_production_token_is_refused_in_a_sentence(discord: Discord, tal
 async def test_a_production_token_in_the_surroundings_does_not_reach_the_bot(
     discord: Discord, talker: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("DISCORD_TOKEN", REAL_LOOKING)
+    for name in ("DISCORD_TOKEN", "MY_TOKEN"):
+        monkeypatch.setenv(name, REAL_LOOKING)
     bot = await discord.start_bot(talker)
     await bot.wait()
     assert bot.log[0].startswith(f"token {discord.token} ")
+    assert REAL_LOOKING not in repr(bot.log)
 
 
 async def test_the_playgrounds_own_token_does_not_look_like_a_production_one(discord: Discord, talker: Path) -> None:
@@ -389,13 +393,30 @@ def test_a_taken_port_is_one_sentence_and_exit_2() -> None:
     assert re.fullmatch(rf"Port {port} is taken\. .*--port.*\n", errors)
 
 
+def test_a_second_ctrl_c_kills_a_bot_that_does_not_want_to_stop(tmp_path: Path, free_port: str) -> None:
+    script = tmp_path / "stubborn.py"
+    script.write_text(
+        "import signal, time\nsignal.signal(signal.SIGTERM, lambda *_: print('no', flush=True))\n"
+        "print('up', flush=True)\nwhile True: time.sleep(60)\n"
+    )
+    with start_playground("--port", free_port, str(script)) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "up\n"
+        [child] = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.readline() == "no\n"
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=20)
+        assert not is_alive(int(child))
+
+
 def test_a_missing_bot_is_one_sentence_and_exit_2() -> None:
     assert outcome("nowhere.py") == (2, "There is no file nowhere.py.\n")
 
 
 def test_a_production_token_in_the_environment_is_one_sentence_and_exit_2() -> None:
-    code, errors = outcome(DISCORD_TOKEN=REAL_LOOKING)
+    code, errors = outcome(MY_TOKEN=REAL_LOOKING)
     assert code == 2
-    assert errors.startswith("DISCORD_TOKEN in the environment looks like a production token: never hand one to")
+    assert errors.startswith("MY_TOKEN in the environment looks like a production token: never hand one to")
     assert errors.count("\n") == 1
     assert REAL_LOOKING not in errors

@@ -88,6 +88,23 @@ async def test_what_a_client_gets_wrong_closes_with_discords_code(payload: str, 
         assert await socket.receive() == {"op": "closed", "code": code}
 
 
+async def test_no_payload_at_all_makes_the_gateway_itself_fail(caplog: pytest.LogCaptureFixture) -> None:
+    odd: list[Any] = [None, True, -1, 2**70, "x", [], {}, [None], [1, "x"], {"x": 1}]
+    async with Discord() as discord:
+        fields = ("token", "intents", "shard", "session_id", "seq", "user_ids", "nonce", "guild_id")
+        for op in (0, 1, 2, 3, 4, 6, 8, 31, "x", None):
+            sound = {"token": discord.token, "intents": 1, "session_id": "x", "seq": 1}
+            for data in [*odd, *({**sound, field: value} for field in fields for value in odd)]:
+                async with Socket(discord) as socket:
+                    if op not in (2, 6):
+                        await socket.identify()
+                    await socket.ws.send_json({"op": op, "d": data})
+                    await socket.send(1, None)
+                    while (await socket.receive())["op"] not in (11, "closed"):
+                        pass
+    assert caplog.records == []
+
+
 async def test_a_second_identify_on_one_socket_closes_with_4005() -> None:
     async with Discord() as discord, Socket(discord) as socket:
         await socket.identify()

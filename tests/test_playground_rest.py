@@ -65,6 +65,24 @@ async def test_another_token_is_answered_401_and_never_kept(discord: Discord, re
     assert "real.one" not in repr(list(discord.journal))
 
 
+async def test_a_production_token_is_warned_of_once_and_never_kept(
+    discord: Discord, rest: Rest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    token = f"MTA{'x' * 23}.Gabcde.{'y' * 38}"
+    for _ in range(2):
+        assert (await rest("GET", "/users/@me", token=token))[0] == 401
+    errors = capsys.readouterr().err
+    assert errors.startswith("The token the bot offered looks like a production token: never hand one to a local fake.")
+    assert (errors.count("\n"), token in errors, token in repr(list(discord.journal))) == (1, False, False)
+
+
+async def test_another_version_of_the_api_is_an_unknown_route() -> None:
+    with pytest.raises(AssertionError, match="GET /api/v9/users/@me"):
+        async with Discord() as discord, Rest(discord) as rest:
+            async with rest.session.get(f"{discord.url}/api/v9/users/@me") as response:
+                assert response.status == 404
+
+
 @pytest.mark.parametrize(
     "headers",
     [
