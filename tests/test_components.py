@@ -29,7 +29,7 @@ from bot import (
     TextDisplay,
     Thumbnail,
     View,
-    assemble,
+    check_message,
     handler,
     lay_out,
     register,
@@ -72,6 +72,24 @@ def refusal(make: Make) -> str:
     with pytest.raises(LayoutError) as refused:
         lay_out(Panel(make), ID)
     return str(refused.value)
+
+
+def v2(payloads: list[Any]) -> dict[str, Any]:
+    """The body of a request that sends these."""
+    return {"flags": 1 << 15, "components": payloads}
+
+
+def is_taken(check: Callable[[], object]) -> bool:
+    try:
+        check()
+    except (LayoutError, Refused):
+        return False
+    return True
+
+
+def name_id(method: Any, arguments: tuple[Any, ...]) -> str:
+    """Let the strategy choose the custom ids."""
+    return arguments[0]
 
 
 # What Discord gets
@@ -211,13 +229,13 @@ def test_a_component_is_the_json_that_discord_documents(make: Make, payload: lis
 
 @pytest.mark.parametrize("make", [make for make, _ in DOCUMENTED.values()], ids=DOCUMENTED)
 def test_discord_takes_it(make: Make) -> None:
-    limits.check_message({"flags": 1 << 15, "components": message(make)})
+    limits.check_message(v2(message(make)))
 
 
 @pytest.mark.skipif(not openapi.IS_HERE, reason="Discord's OpenAPI file is not here")
 @pytest.mark.parametrize("make", [make for make, _ in DOCUMENTED.values()], ids=DOCUMENTED)
 def test_it_fits_the_published_schema(make: Make) -> None:
-    body = {"flags": 1 << 15, "components": message(make)}
+    body = v2(message(make))
     assert openapi.misfits("/components/schemas/MessageCreateRequest", body, "message") == []
 
 
@@ -351,7 +369,7 @@ LIMITS: dict[str, Limit] = {
         40,
         "41 components, nested ones counted",
     ),
-    "one text": Limit(lambda v, n: TextDisplay("x" * n), 4000, "its texts have 4001 characters together"),
+    "one text": Limit(lambda v, n: TextDisplay("x" * n), 4000, "4001 characters"),
     "all texts": Limit(
         lambda v, n: [
             TextDisplay("x" * 1500),
@@ -370,7 +388,7 @@ LIMITS: dict[str, Limit] = {
 
 @pytest.mark.parametrize("limit", LIMITS.values(), ids=LIMITS)
 def test_as_many_as_discord_allows_are_taken(limit: Limit) -> None:
-    limits.check_message({"flags": 1 << 15, "components": message(lambda v: limit.make(v, limit.most))})
+    limits.check_message(v2(message(lambda v: limit.make(v, limit.most))))
 
 
 @pytest.mark.parametrize("limit", LIMITS.values(), ids=LIMITS)
@@ -481,7 +499,7 @@ PLACES: dict[str, tuple[Callable[[Any], Any], set[str]]] = {
 def test_a_component_stands_only_where_discord_allows_it(place: str, piece: str) -> None:
     put, allowed = PLACES[place]
     if piece in allowed:
-        limits.check_message({"flags": 1 << 15, "components": message(lambda v: put(PIECES[piece](v)))})
+        limits.check_message(v2(message(lambda v: put(PIECES[piece](v)))))
     else:
         says = refusal(lambda v: put(PIECES[piece](v)))
         assert says.startswith("view panel: ")
@@ -533,6 +551,12 @@ def wrong(value: object) -> Any:
         (lambda v: Row(Button(v.press, label=wrong(5))), "view panel: button"),
         (lambda v: Row(Button(v.press, label="B", style=wrong("blue"))), "view panel: button"),
         (lambda v: Row(Button(v.press, label="B", emoji="<:broken:>")), "view panel: button"),
+        (lambda v: Row(Select(v.choose, options=[wrong(5)])), "view panel: "),
+        (lambda v: Row(Select(v.choose, options=[Option(wrong(5))])), "view panel: "),
+        (lambda v: Row(Select(v.choose, options=[Option("a", wrong(5))])), "view panel: select"),
+        (lambda v: Row(Select(v.choose, options=["a"], max_values=wrong("1"))), "view panel: "),
+        (lambda v: Container(TextDisplay("a"), accent=wrong("red")), "view panel: "),
+        (lambda v: MediaGallery(Thumbnail(wrong(None))), "view panel: gallery"),
     ],
 )
 def test_a_slip_of_the_pen_is_a_sentence_with_the_views_name(make: Make, sentence: str) -> None:
@@ -555,19 +579,29 @@ def test_only_a_handler_of_this_very_view_can_be_called(make: Make, named: str) 
     assert says == f"view panel: {named!r} is no @handler of this view. Pass self.method."
 
 
-@pytest.mark.parametrize("url", ["example.org", "ftp://example.org/a", "javascript:alert(1)", "https://", "//a.b/c"])
+ADDRESSED: dict[str, Callable[[str], Any]] = {
+    "button": lambda url: Row(LinkButton(url, label="L")),
+    "gallery": MediaGallery,
+    "thumbnail": lambda url: Section(TextDisplay("a"), accessory=Thumbnail(url)),
+}
+
+
 @pytest.mark.parametrize(
-    ("where", "make"),
-    [
-        ("button", lambda url: Row(LinkButton(url, label="L"))),
-        ("gallery", MediaGallery),
-        ("thumbnail", lambda url: Section(TextDisplay("a"), accessory=Thumbnail(url))),
-    ],
+    "url", ["example.org", "ftp://example.org/a", "javascript:alert(1)", "https://", "//a.b/c", ""]
 )
-def test_what_is_no_address_is_refused_as_discord_does(where: str, make: Make, url: str) -> None:
-    says = refusal(lambda v: make(url))
+@pytest.mark.parametrize("where", ADDRESSED)
+def test_what_is_no_address_is_refused_as_discord_does(where: str, url: str) -> None:
+    says = refusal(lambda v: ADDRESSED[where](url))
     assert says.startswith(f"view panel: {where}")
     assert url in says
+    assert not is_taken(lambda: limits.check_message(v2([ADDRESSED[where](url).build(name_id)])))
+
+
+@pytest.mark.parametrize(("where", "is_fine"), [("button", True), ("gallery", False), ("thumbnail", False)])
+def test_a_place_inside_the_client_is_for_buttons_alone(where: str, is_fine: bool) -> None:
+    payloads = [ADDRESSED[where]("discord://-/store").build(name_id)]
+    assert is_taken(lambda: limits.check_message(v2(payloads))) is is_fine
+    assert is_taken(lambda: check_message(payloads)) is is_fine
 
 
 def test_an_argument_that_json_cannot_hold_is_named() -> None:
@@ -582,14 +616,12 @@ def sized(most: int) -> st.SearchStrategy[str]:
     return st.sampled_from([1, 1, 2, 3, most, most + 1, 0]).map(lambda size: "x" * size)
 
 
-LINKS = st.sampled_from([20, 20, 20, 512, 513, 2048, 2049]).map(lambda size: "https://example.org/".ljust(size, "x"))
+ADDRESSES = ("discord://-/store", "ftp://a.b/c", "attachment", "example.org", "mailto:a@b.c", "https://", "")
+LINKS = st.sampled_from([20, 20, 20, 20, 20, 512, 513, 2048, 2049]).map(
+    lambda size: "https://example.org/".ljust(size, "x")
+) | st.sampled_from(["http://a.b", *ADDRESSES])
 EMOJIS = st.sampled_from(["", "", "👍", "<:wave:123456789012345678>"])
 CUSTOM_IDS = st.one_of(st.integers(0, 10**9).map(str), st.sampled_from(["1", "x" * 100, "x" * 101, ""]))
-
-
-def name_id(method: Any, arguments: tuple[Any, ...]) -> str:
-    """Let the strategy choose the custom ids."""
-    return arguments[0]
 
 
 async def pressed(*_: Any) -> None: ...
@@ -649,31 +681,16 @@ CONTAINERS = st.builds(
 LAYOUTS = st.lists(FLAT | FLAT | CONTAINERS | MANY | ANY, max_size=3) | st.lists(FLAT | CONTAINERS, min_size=1)
 
 
-def playground_takes(layout: list[Any]) -> bool:
-    payloads = [part.build(name_id) for part in layout]
-    try:
-        limits.check_message({"flags": 1 << 15, "components": payloads})
-    except Refused:
-        return False
-    return True
-
-
-def bot_takes(layout: list[Any]) -> bool:
-    try:
-        assemble(layout, name_id, "view panel")
-    except LayoutError:
-        return False
-    return True
-
-
 def test_bot_and_playground_refuse_the_same_layouts() -> None:
     taken = {True: 0, False: 0}
 
     @settings(max_examples=600, deadline=None, derandomize=True, database=None)
     @given(LAYOUTS)
     def compare(layout: list[Any]) -> None:
-        by_bot, by_playground = bot_takes(layout), playground_takes(layout)
-        assert by_bot == by_playground, [part.build(name_id) for part in layout]
+        payloads = [part.build(name_id) for part in layout]
+        by_bot = is_taken(lambda: check_message(payloads))
+        by_playground = is_taken(lambda: limits.check_message(v2(payloads)))
+        assert by_bot == by_playground, payloads
         taken[by_bot] += 1
 
     compare()
