@@ -249,8 +249,9 @@ def test_other_libraries_show_from_warning_on_and_hikari_says_more_on_debug() ->
         assert [line.split()[2] for line in lines if "aiohttp" in line] == ["WARNING", "ERROR"]
 
 
-def test_logging_can_be_started_twice_without_doubling_the_lines() -> None:
-    assert run_python("bot.start_logging('INFO')\nbot.start_logging('INFO')\nbot.log.info('x')").count("\n") == 1
+def test_the_bots_format_takes_the_place_of_what_was_set_up_before() -> None:
+    lines = run_python("logging.basicConfig()\nbot.start_logging('INFO')\nbot.start_logging('INFO')\nbot.log.info('x')")
+    assert LINE.fullmatch(lines.rstrip("\n"))
 
 
 def test_importing_the_bot_leaves_logging_as_it_is() -> None:

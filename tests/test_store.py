@@ -97,8 +97,8 @@ async def refusal(path: Path) -> str:
         thread.join(5)
         assert not thread.is_alive()
     lock = path.with_name(f"{path.resolve().name}.{BOT}.lock")
-    if os.access(lock, os.W_OK) and "is in use" not in str(caught.value):
-        with lock.open("rb+") as file:
+    if "is in use" not in str(caught.value):
+        with contextlib.suppress(FileNotFoundError, PermissionError), lock.open("rb+") as file:
             bot.claim_lock(file.fileno())
     return str(caught.value)
 
@@ -576,11 +576,13 @@ async def test_a_file_that_cannot_be_written_is_refused(as_ordinary_user: Path) 
 
 
 @on_posix
-async def test_another_users_lock_is_refused_with_its_path(as_ordinary_user: Path) -> None:
+async def test_another_users_lock_is_refused(as_ordinary_user: Path) -> None:
     path = as_ordinary_user / "bot.db"
     lock = path.with_name(f"bot.db.{BOT}.lock")
     lock.touch(0o400)
-    assert (await refusal(path)).startswith(f"{lock} cannot be written (Permission denied).")
+    told = await refusal(path)
+    assert told.startswith(str(path))
+    assert "cannot be written (Permission denied)." in told
 
 
 async def test_a_folder_that_is_not_there_is_refused(path: Path) -> None:
