@@ -755,6 +755,74 @@ async def test_a_database_that_another_program_keeps_locked_is_not_opened(path: 
         )
 
 
+# Beside the process that has it
+
+
+async def test_a_backup_taken_while_clicks_come_in_is_whole(path: Path) -> None:
+    async with opened(path) as store:
+
+        async def click(number: int) -> None:
+            for step in range(20):
+                key = f"{number}-{step}"
+                await accept(store, event(key, bytes(3_000)), at(step + 1, shard=number))
+                await store.commit([record(f"{number}", version=step)], event(key).key)
+
+        clicks = asyncio.gather(*(click(number) for number in range(20)))
+        copies = [path.with_name(f"copy-{number}.db") for number in range(5)]
+        for copy in copies:
+            await store.backup(copy)
+        await clicks
+    for copy in copies:
+        assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+        assert rows(copy, "PRAGMA integrity_check") == [("ok",)]
+        done = rows(copy, "SELECT count(*) FROM inbox WHERE done_at IS NOT NULL")
+        assert rows(copy, "SELECT coalesce(sum(version), 0) FROM record") == done
+        assert rows(copy, "SELECT coalesce(sum(seq), 0) FROM cursor") == rows(copy, "SELECT count(*) FROM inbox")
+    async with opened(copies[-1], OTHER_BOT):
+        pass
+
+
+async def test_a_backup_overwrites_nothing(path: Path) -> None:
+    other = path.with_name("holiday.jpg")
+    other.write_bytes(b"a picture")
+    async with opened(path) as store:
+        with pytest.raises(OperatorError, match=r"holiday\.jpg cannot be used \(output file already exists\)\."):
+            await store.backup(other)
+    assert other.read_bytes() == b"a picture"
+
+
+async def test_a_visitor_reads_what_the_running_process_has_written(path: Path) -> None:
+    visitor = SQLiteStore(str(path), BOT)
+    async with opened(path) as store:
+        await accept(store, event(1))
+        await store.fail(event(1), BROKEN, applied=False)
+        await visitor.open(visit=True)
+        assert [each.key for each in await visitor.failed()] == [event(1).key]
+        await visitor.close()
+        assert await accept(store, event(2)) == 1
+
+
+async def test_an_order_is_obeyed_once_by_the_process_that_has_the_store(path: Path) -> None:
+    async with opened(path) as store:
+        for number in range(3):
+            await accept(store, event(number))
+            await store.fail(event(number), BROKEN, applied=False)
+        await store.obey()
+        files = [
+            bot.give_order(str(path), BOT, {"do": "retry", "keys": [event(1).key]}),
+            bot.give_order(str(path), BOT, {"do": "discard", "keys": []}),
+            bot.give_order(str(path), OTHER_BOT, {"do": "retry", "keys": []}),
+        ]
+        assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
+        await store.obey()
+        assert [file.exists() for file in files] == [False, False, True]
+        assert [each.key for each in await store.pending()] == [event(1).key]
+        assert await store.failed() == []
+        await store.fail(event(1), BROKEN, applied=False)
+        await store.obey()
+        assert len(await store.failed()) == 1
+
+
 # aiosqlite
 
 
