@@ -4,7 +4,7 @@
 #   "hikari[server]>=2.7.0,<2.8",
 #   "aiohttp>=3.14.0,<3.15",
 #   "aiosqlite>=0.20.0,<0.23",
-#   "python-dotenv>=1.0.0,<1.3",
+#   "python-dotenv>=1.2.4,<1.3",
 #   "msgspec>=0.19.0,<0.24",
 # ]
 # ///
@@ -72,6 +72,7 @@ import threading
 import time
 import traceback
 import typing
+import zlib
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import (
@@ -734,28 +735,29 @@ class SQLiteStore(Store):
 
     async def open(self, *, visit: bool = False) -> None:
         """Make the store ready; see Store.open. `visit`: for reading alone, beside the process that has it."""
-        if visit:
-            self._reader = await self._connect()
-            return
         async with contextlib.AsyncExitStack() as self._stack:  # closes what is open when anything below fails
-            if self.path != ":memory:":
+            in_file = self.path != ":memory:"
+            if in_file and not visit:
                 # Lock first: a second process must fail before it opens the database.
                 self._stack.enter_context(lock_file(self.path, self.bot))
                 open_private(self.path)
             try:
-                self._db = await self._connect()
-                await self._call(self._db, lambda db: prepare(db, self.path))
-                self._reader = self._db if self.path == ":memory:" else await self._connect()
+                self._db = self._reader = await self._connect()
+                await self._call(self._db, lambda db: examine(db, self.path))
+                if not visit:
+                    await self._call(self._db, prepare)
+                    self._reader = await self._connect() if in_file else self._db
             except sqlite3.Error as error:
                 raise OperatorError(explain_sqlite(error, self.path)) from error
-            writer = asyncio.create_task(self._write_batches(), name="store writer")
-            self._stack.push_async_callback(self._finish_writing, writer)
+            if not visit:
+                writer = asyncio.create_task(self._write_batches(), name="store writer")
+                self._stack.push_async_callback(self._finish_writing, writer)
             self._stack = self._stack.pop_all()  # noqa: PLW2901
 
     async def _connect(self) -> aiosqlite.Connection:
         db = await aiosqlite.connect(self.path, isolation_level=None)
         self._stack.push_async_callback(db.close)  # left open on any path, its thread keeps the process alive
-        await db.execute("PRAGMA busy_timeout=5000")
+        await db.execute_fetchall("PRAGMA busy_timeout=5000")
         return db
 
     @staticmethod
@@ -1015,9 +1017,9 @@ def saved_from(row: Sequence[Any]) -> Saved:
     return Saved(RecordId(name, key), version, model, data, shown, place, expires_at)
 
 
-def prepare(db: sqlite3.Connection, path: str) -> None:
-    """Bring the tables to this version, and write once: a read-only file opens fine and fails at its first write."""
-    version = db.execute("PRAGMA user_version").fetchone()[0]
+def examine(db: sqlite3.Connection, path: str) -> None:
+    """Raise OperatorError when the file is not ours to use, with nothing in it changed."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
     ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
     if not ours and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
         raise OperatorError(f"{path} is the database of another program. Set STORE to a file of the bot's own.")
@@ -1026,11 +1028,16 @@ def prepare(db: sqlite3.Connection, path: str) -> None:
             f"{path} was written by a newer bot.py (tables of version {version}, this one knows {len(MIGRATIONS)})."
             " Use that bot.py, or set STORE to another file."
         )
+
+
+def prepare(db: sqlite3.Connection) -> None:
+    """Bring the tables to this version, and write once: a read-only file opens fine and fails at its first write."""
+    (version,) = db.execute("PRAGMA user_version").fetchone()
     for number, script in enumerate(MIGRATIONS[version:], version + 1):
         pragmas = f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={number};"
         db.executescript(f"BEGIN IMMEDIATE; {script}; {pragmas} COMMIT;")
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "journal_size_limit=4194304"):
-        db.execute(f"PRAGMA {pragma}")
+        db.execute(f"PRAGMA {pragma}").fetchall()
     db.execute("INSERT OR REPLACE INTO meta VALUES('opened_at', ?)", (time.time(),))
 
 
@@ -1062,6 +1069,8 @@ class Component:
             payload["components"] = [build(child, name_id) for child in payload["components"]]
         if "accessory" in payload:
             payload["accessory"] = build(payload["accessory"], name_id)
+        if "options" in payload:
+            payload["options"] = [option_json(each) for each in payload["options"]]
         if "items" in payload:
             pictures = [build(each, name_id) for each in payload["items"]]
             check_children(pictures, frozenset({THUMBNAIL}), "stand in a gallery")
@@ -1136,9 +1145,8 @@ def Select(
     disabled: bool = False,
 ) -> Component:
     """A menu of 1 to 25 options; the handler finds what was chosen in `ctx.values`."""
-    choices = [option_json(Option(each) if isinstance(each, str) else each) for each in options]
     rules: JSON = {"min_values": min_values, "max_values": max_values, "disabled": disabled}
-    return Component(SELECT, (handler, args), options=choices, placeholder=placeholder or None, **rules)
+    return Component(SELECT, (handler, args), options=options, placeholder=placeholder or None, **rules)
 
 
 def Section(*texts: Component, accessory: Component) -> Component:
@@ -1174,8 +1182,9 @@ def emoji_json(emoji: str, at: str) -> JSON | None:
     return {"name": emoji}
 
 
-def option_json(option: Option) -> JSON:
+def option_json(option: Option | str) -> JSON:
     """Return an option as Discord wants it."""
+    option = Option(option) if isinstance(option, str) else option
     payload: JSON = {"label": option.label, "value": option.value or option.label, "default": option.default}
     more = {"description": option.description, "emoji": emoji_json(option.emoji, f'option "{option.label}"')}
     return payload | {name: value for name, value in more.items() if value}
@@ -1242,11 +1251,16 @@ def assemble(render: Callable[[], Layout], name_id: NameId, where: str) -> list[
     """Return what hikari sends for a layout. Raises LayoutError, naming `where`, component and rule."""
     try:
         layout = render()
-        parts: Sequence[Any] = layout if isinstance(layout, list | tuple) else [layout]
+    except LayoutError as error:
+        raise LayoutError(f"{where}: {error}") from None
+    parts: Sequence[Any] = layout if isinstance(layout, list | tuple) else [layout]
+    try:
         payloads = [build(part, name_id) for part in parts]
         check_message(payloads)
     except LayoutError as error:
         raise LayoutError(f"{where}: {error}") from None
+    except (TypeError, AttributeError, LookupError) as error:
+        raise LayoutError(f"{where}: a component was given a value of a wrong type: {error}") from error
     return [Built(payload) for payload in payloads]
 
 
@@ -1309,8 +1323,8 @@ def check_component(payload: JSON) -> None:
         raise LayoutError(f"{at}: its accent is no colour. Write it as 0xRRGGBB.")
     for item in payload.get("items", [payload] if kind == THUMBNAIL else []):
         check_lengths(item, (("description", 1, 1_024),), at)
-        check_address(item["media"], at)
-    check_address(payload, at)
+        check_address(item["media"], "https?", at)
+    check_address(payload, "https?|discord", at)
     if kind == SELECT:
         check_select(payload, at)
 
@@ -1340,10 +1354,10 @@ def check_lengths(payload: JSON, lengths: tuple[tuple[str, int, int], ...], at: 
             raise LayoutError(f"{at}: {name} has {len(value)} {unit}; Discord allows {low} to {high:,}.")
 
 
-def check_address(payload: JSON, at: str) -> None:
+def check_address(payload: JSON, schemes: str, at: str) -> None:
     """Raise LayoutError when it has a `url` that Discord does not take."""
     check_lengths(payload, (("url", 1, 2_048),), at)
-    if "url" in payload and not re.fullmatch(r"(https?|discord)://[^/\s]\S*", payload["url"]):
+    if "url" in payload and not re.fullmatch(rf"({schemes})://[^/\s]\S*", payload["url"]):
         raise LayoutError(f"{at}: url {payload['url']!r} is no address. Begin it with https://")
 
 
@@ -1526,20 +1540,27 @@ def read_handler(cls: type[View], name: str, method: Handler) -> Route:
     """Return how to call a marked method. Raises OperatorError when its signature cannot be called from a click."""
     place = f"{cls.__name__}.{name}"
     parameters = list(inspect.signature(method).parameters.values())
-    try:
-        hints = typing.get_type_hints(method)
-    except NameError as error:
-        raise OperatorError(f"{place}: {error}. Import the type where bot.py can see it.") from error
     if not inspect.iscoroutinefunction(method) or len(parameters) < 2:
         raise OperatorError(
             f"{place} cannot be a handler. Write: async def {name}(self, ctx: ComponentContext) -> None"
         )
-    missing = [each.name for each in parameters[2:] if each.name not in hints]
-    if missing:
-        raise OperatorError(f"{place}: the argument {missing[0]} has no type. Write for example {missing[0]}: int")
-    arguments: Any = tuple.__class_getitem__(tuple(hints[each.name] for each in parameters[2:]))
+    for each in parameters[2:]:
+        if each.kind is not each.POSITIONAL_OR_KEYWORD or each.default is not each.empty:
+            raise OperatorError(
+                f"{place}: {each} cannot come from a custom id. Make it a plain argument: {each.name}: int"
+            )
+        if each.annotation is each.empty:
+            raise OperatorError(f"{place}: the argument {each.name} has no type. Write for example {each.name}: int")
+    try:
+        hints = typing.get_type_hints(method)
+        types: Any = tuple.__class_getitem__(tuple(hints[each.name] for each in parameters[2:]))
+        decoder = msgspec.json.Decoder(types, dec_hook=read_id)
+    except Exception as error:  # whatever an annotation may hold
+        raise OperatorError(
+            f"{place}: its annotations cannot be used: {error}. Use types such as int or str."
+        ) from error
     auto_defer = method.__dict__["auto_defer"] or cls.registration.auto_defer
-    return Route(cls, method, msgspec.json.Decoder(arguments), auto_defer, place)
+    return Route(cls, method, decoder, auto_defer, place)
 
 
 # The id codec: poll:Kx3fQ8pAzbQ:vote_yes:5,"a" — view, key of its record, handler, arguments as JSON without brackets.
@@ -1956,8 +1977,10 @@ def read_command(function: Handler) -> Command:
     parameters = list(inspect.signature(function).parameters.values())[1:]
     try:
         hints = typing.get_type_hints(function, include_extras=True)
-    except NameError as error:
-        raise OperatorError(f"{place}: {error}. Import the type where bot.py can see it.") from error
+    except Exception as error:  # whatever an annotation may hold
+        raise OperatorError(
+            f"{place}: its annotations cannot be used: {error}. Use types such as int or str."
+        ) from error
     options = [read_option(place, each, hints.get(each.name)) for each in parameters]
     if len(options) > 25:
         raise OperatorError(f"{place}: {len(options)} options; Discord allows 25.")
@@ -2255,13 +2278,22 @@ class Dispatch:
 # what they confirm is on disk, and closing never ends the session. tests/test_gateway.py lists hikari's private names
 # that are used, so that an upgrade which moves one fails there. The App it hands events to is section 10.
 
-# Close codes after which Discord says "reconnect" although hikari gives up, and those that need a new session.
-RECONNECT, NEW_SESSION = frozenset({4001, 4003, 4005}), frozenset({4007, 4009})
+NEW_SESSION = frozenset({4007, 4009})  # close codes after which hikari would send the same RESUME for ever
 REFUSED: Mapping[int, str] = MappingProxyType(
-    {
+    {  # close codes after which waiting does not help; after all others the shard connects again
         4004: "Discord refuses the token. Copy it again from your application's page (Bot, Reset Token) to config.env.",
+        4010: "Discord refuses the shard. Look at SHARD_COUNT.",
+        4011: "Discord wants more shards for this many servers. Raise SHARD_COUNT.",
+        4012: "Discord no longer speaks this version of its gateway. Get a newer bot.py and hikari.",
         4013: "Discord does not know one of the intents asked for. Look at app.intents in your_bot.",
         4014: "Discord refuses an intent of app.intents. Switch it on at your application's page (Bot, Intents).",
+    }
+)
+# hikari reads these fields without looking whether they are there.
+READ_BY_HIKARI: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "READY": ("session_id", "resume_gateway_url", "user", "guilds", "v"),
+        "RATE_LIMITED": ("opcode", "retry_after", "meta"),
     }
 )
 
@@ -2285,17 +2317,22 @@ class Tap:
             except hikari.GatewayServerClosedConnectionError as error:
                 if error.code in NEW_SESSION:
                     await self._shard.forget(f"Discord closed it with {error.code}")
-                if error.code in RECONNECT | NEW_SESSION:
+                if error.code not in REFUSED:
                     raise hikari.GatewayServerClosedConnectionError(error.reason, error.code, True) from None
                 raise
+            except zlib.error as error:  # the stream is lost; a new connection and RESUME bring everything again
+                raise hikari.GatewayTransportError(f"the stream cannot be unpacked: {error}") from error
             except (ValueError, TypeError, LookupError, AssertionError, RecursionError) as error:
                 log.warning("the gateway sent what cannot be read, it is skipped: %r", error)
 
     async def send_json(self, data: JSON) -> None:
         """Send a payload. A heartbeat confirms a sequence number, so that must be on disk before."""
-        if data["op"] == 1:
-            await self._shard.gateway.app.store.flush()
-        await self._transport.send_json(data)
+        if data["op"] != 1:
+            await self._transport.send_json(data)
+            return
+        await self._shard.gateway.app.store.flush()
+        with contextlib.suppress(ConnectionResetError):  # the receiving side notices too, and says so
+            await self._transport.send_json(data)
 
     async def send_close(self, *, code: int, message: bytes) -> None:
         """Close the connection and keep the session."""
@@ -2333,8 +2370,13 @@ class Shard(hikari.impl.GatewayShardImpl):
             raise
 
     def receive(self, payload: JSON) -> None:
-        """Hand a dispatch to the store: an interaction with its cursor, anything else as a cursor that moves on."""
-        name, seq, data = payload["t"], payload["s"], payload["d"]
+        """Hand a dispatch to the store: an interaction with its cursor, anything else as a cursor that moves on.
+
+        Raises ValueError, TypeError or LookupError when it is none that hikari could read either.
+        """
+        name, seq, data = payload["t"], int(payload["s"]), payload["d"]
+        if not isinstance(name, str) or any(key not in data for key in READ_BY_HIKARI.get(name, ())):
+            raise ValueError(f"{name!r} without what belongs to it")
         if name == "READY":
             me = write_json(data["user"])
             self.cursor = Cursor(
@@ -2343,9 +2385,9 @@ class Shard(hikari.impl.GatewayShardImpl):
             self.gateway.app.accept(None, self.cursor)
         elif self.cursor:
             self.cursor = self.cursor._replace(seq=seq)
-            if name == "INTERACTION_CREATE" and not is_autocomplete(data):
-                key = event_key(data, f"{self.cursor.session}:{seq}")
-                self.gateway.app.accept(Event(key, write_json(data)), self.cursor)
+            event = interaction_event(data, f"{self.cursor.session}:{seq}") if name == "INTERACTION_CREATE" else None
+            if event:
+                self.gateway.app.accept(event, self.cursor)
             else:
                 self.gateway.app.store.move_cursor(self.cursor)
 
@@ -2357,15 +2399,16 @@ class Shard(hikari.impl.GatewayShardImpl):
             await self.gateway.app.store.forget(self.id, why)
 
 
-def is_autocomplete(data: Any) -> bool:
-    """Return whether the interaction is a question that nobody waits for after a restart."""
-    return isinstance(data, dict) and typing.cast("JSON", data).get("type") == hikari.InteractionType.AUTOCOMPLETE
+def interaction_event(data: Any, otherwise: str) -> Event | None:
+    """Return an interaction's event, or None for a question of autocomplete: nobody waits for that after a restart.
 
-
-def event_key(data: Any, otherwise: str) -> EventKey:
-    """Return an interaction's key: the same through gateway and HTTP, and for every copy."""
-    id: Any = typing.cast("JSON", data).get("id") if isinstance(data, dict) else None
-    return EventKey(f"interaction:{id if isinstance(id, str) and id.isdecimal() else otherwise}")
+    Its key is the same through gateway and HTTP and for every copy; `otherwise` serves where there is no id.
+    """
+    fields: JSON = data if isinstance(data, dict) else {}
+    if fields.get("type") == hikari.InteractionType.AUTOCOMPLETE:
+        return None
+    id = str(fields.get("id"))
+    return Event(EventKey(f"interaction:{id if id.isdecimal() else otherwise}"), write_json(data))
 
 
 class Gateway(hikari.GatewayBot):
@@ -2463,6 +2506,7 @@ class Gateway(hikari.GatewayBot):
         """Close the connection and keep the session: what comes from now on is replayed at the next start."""
         alive = [shard.close() for shard in self.shards.values() if shard.is_alive]
         await asyncio.gather(*alive, return_exceptions=True)  # what a shard died of is what join() raised
+        self._shards.clear()
 
 
 # ---- 10. Running -----------------------------------------------------------------------------------------------------
@@ -2681,6 +2725,9 @@ def stop_signals(stop: Callable[[], None], tasks: set[asyncio.Task[Any]]) -> Gen
     """Call `stop` on the first SIGINT, SIGTERM or SIGHUP; a second one cancels the tasks that are waited for."""
     loop, asked = asyncio.get_running_loop(), False
 
+    def relay(_number: int, _frame: Any) -> None:
+        loop.call_soon_threadsafe(on_signal)
+
     def on_signal() -> None:
         nonlocal asked
         for task in tasks if asked else ():
@@ -2688,19 +2735,13 @@ def stop_signals(stop: Callable[[], None], tasks: set[asyncio.Task[Any]]) -> Gen
         asked = True
         stop()
 
+    # asyncio's own add_signal_handler does not exist on Windows; this way is the same everywhere.
     numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.getsignal(number) for number in numbers}
-    for number in numbers:
-        try:
-            loop.add_signal_handler(number, on_signal)
-        except NotImplementedError:  # Windows
-            signal.signal(number, lambda _number, _frame: loop.call_soon_threadsafe(on_signal) and None)
+    before = {number: signal.signal(number, relay) for number in numbers}
     try:
         yield
     finally:
         for number in numbers:
-            with contextlib.suppress(NotImplementedError):
-                loop.remove_signal_handler(number)
             signal.signal(number, before[number])
 
 
