@@ -479,6 +479,7 @@ async def test_what_a_handler_saved_before_it_raised_is_what_the_next_click_find
         await until(play.app.store.pending)
         go_on.set()
         await asyncio.gather(*clicks)
+        await play.at_rest()
         failed = await play.failed()
         assert [(each.failure.type, each.applied) for each in failed] == [("ValueError", True)]
         assert [await play.count(), play.shown] == [3, 3]
@@ -693,6 +694,29 @@ async def test_a_click_that_promised_a_message_and_only_changes_its_own_leaves_n
         go_on.set()
         await until(lambda: play.shown == 1)
         await until(lambda: not any(message["flags"] & THINKING for message in play.discord.messages()), timeout=3)
+
+
+async def test_a_click_made_while_the_bot_was_away_is_deferred_by_its_own_age(tmp_path: Path) -> None:
+    go_on = asyncio.Event()
+
+    async def press(self: Counting, ctx: ComponentContext) -> None:
+        await go_on.wait()
+        self.count += 1
+        await ctx.rerender()
+
+    cls, path = view(press), str(tmp_path / "bot.db")
+    async with Discord() as discord:
+        alice = discord.user("alice")
+        async with running(discord, cls, posting(cls), store=bot.SQLiteStore(path, bot.BotId(1))):
+            message = (await alice.command("post")).message
+        click = alice.click("0", message=message)
+        clicked_at = discord.clock.now()
+        await until(lambda: discord.clock.now() > clicked_at + 1.5)
+        async with running(discord, cls, posting(cls), store=bot.SQLiteStore(path, bot.BotId(1))) as app:
+            assert (await click).state == "deferred"
+            go_on.set()
+            await at_rest(app.store)
+            assert message and shown(discord, message) == 1
 
 
 async def test_a_command_that_is_answered_too_late_is_on_the_failed_list_as_expired() -> None:
