@@ -858,6 +858,21 @@ async def test_subcommands_are_picked_by_their_full_name_and_context_menus_are_n
     await script.heard(in_general("command", name="profile edit", options={}))
 
 
+async def test_a_command_that_is_not_there_is_not_said_and_appears_when_it_is_registered(pages: Pages) -> None:
+    script = await pages.scripted(first=state(commands=[]))
+    write = script.page.locator("#write")
+    await write.fill("/poll")
+    await expect(script.page.get_by_role("option")).to_have_text(["The bot has no commands yet. Is it running?"])
+    await write.press("Enter")
+    await expect(script.page.get_by_role("alert")).to_have_text("Not sent: the bot has no command /poll.")
+    await expect(write).to_have_value("/poll")
+    script.say({"type": "commands", "commands": COMMANDS})
+    await expect(script.page.get_by_role("option")).to_have_text(["/pollPost a poll."])
+    await write.press("Enter")
+    await expect(script.page.get_by_label("question")).to_be_focused()
+    assert script.asked == []
+
+
 async def test_escape_leaves_the_picker_and_the_fields(pages: Pages) -> None:
     script = await pages.scripted()
     write = script.page.locator("#write")
@@ -1242,11 +1257,15 @@ class Story:
         self.panel = page.get_by_role("complementary")
 
     async def use_poll(self, question: str) -> None:
-        await self.page.locator("#write").press_sequentially("/poll")
-        await self.page.keyboard.press("Enter")
-        await self.page.keyboard.type(question)
-        await self.page.keyboard.press("Enter")
+        await self.page.locator("#write").focus()
+        await self.type_poll(question)
         await expect(self.talk.get_by_role("heading", name=question)).to_be_visible()
+
+    async def type_poll(self, question: str) -> None:
+        await self.page.keyboard.type("/poll")
+        await expect(self.page.get_by_role("option", name="/poll")).to_be_visible()  # the bot has registered it by now
+        for keys in ("Enter", *question, "Enter"):
+            await self.page.keyboard.press(keys)
 
     async def act_as(self, name: str) -> None:
         await self.page.locator(".person", has_text=name).click()
@@ -1292,9 +1311,7 @@ async def test_the_story_with_the_keyboard_alone(story: Story) -> None:
     assert await focused(page) == "Skip to the message field"
     await keyboard.press("Enter")
     await expect(page.locator("#write")).to_be_focused()
-    for keys in ("/poll", "Tea?"):
-        await keyboard.type(keys)
-        await keyboard.press("Enter")
+    await story.type_poll("Tea?")
     await expect(story.yes()).to_have_text("Yes: 0")
     await tab_to(page, "alice", "Shift+Tab")
     await keyboard.press("ArrowRight")

@@ -80,8 +80,14 @@ export class Composer {
 
   #sendText() {
     const text = this.#input.value.trim();
-    if (text.startsWith("/") && this.#matches.length > 0) this.#choose(this.#matches[this.#active]);
+    if (text.startsWith("/")) this.#chooseMatch(text);
     else if (text !== "" && this.#acts.say(text)) this.#showText();
+  }
+
+  /** What looks like a command is never said aloud: it is a slip of the pen, or the bot is not ready yet. */
+  #chooseMatch(text) {
+    if (this.#matches.length > 0) this.#choose(this.#matches[this.#active]);
+    else this.#world.tell("refused", `Not sent: the bot has no command ${text.split(" ")[0]}.`);
   }
 
   // ---- The picker
