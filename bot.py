@@ -185,7 +185,7 @@ class Config:
     def load(cls, path: Path, environ: Mapping[str, str], *, needs_token: bool = True) -> Config:
         """Return the settings of the file and the environment, or raise one OperatorError that lists every mistake."""
         given, mistakes = _read_env_file(path)
-        given |= {name: (f"environment: {name}", environ[name]) for name in SETTINGS if name in environ}
+        given |= {name: (f"environment: {name}", environ[name]) for name in SETTINGS if environ.get(name)}
         values: dict[str, Any] = {}
         for name, (place, text) in given.items():
             setting = SETTINGS[name]
@@ -627,22 +627,20 @@ def network_file_system(folder: Path, mounts: Path = Path("/proc/mounts")) -> st
 
 def give_order(path: str, bot: BotId, order: JSON) -> Path:
     """Leave an order for the process that has the store, and return the file that is gone when it was taken."""
-    file = Path(f"{Path(path).resolve()}.{bot}.orders")
-    open_private(str(file))
-    with file.open("ab") as orders:
-        orders.write(write_json(order) + b"\n")
-    return file
+    file = Path(f"{Path(path).resolve()}.{bot}.{os.getpid()}.order")
+    draft = file.with_suffix(".draft")
+    open_private(str(draft))
+    draft.write_bytes(write_json(order))
+    return draft.replace(file)  # whole from the first moment it can be found
 
 
 def take_orders(path: str, bot: BotId) -> list[JSON]:
-    """Return the orders left for this process, and the file with them is gone."""
-    file = Path(f"{Path(path).resolve()}.{bot}.orders")
-    try:
-        taken = file.replace(file.with_suffix(".taken"))
-    except OSError:
-        return []
-    orders = [read_json(line) for line in taken.read_bytes().splitlines()]
-    taken.unlink()
+    """Return the orders left for this process; their files are gone."""
+    base = Path(f"{Path(path).resolve()}.{bot}.")
+    files = [each for each in base.parent.iterdir() if each.name.startswith(base.name) and each.suffix == ".order"]
+    orders = [read_json(each.read_bytes()) for each in files]
+    for each in files:
+        each.unlink()
     return orders
 
 
@@ -807,7 +805,10 @@ class SQLiteStore(Store):
         operations = [*(operation for _, operation in lazy.values()), *(operation for operation, _ in batch)]
         results = await self._attempt(operations) if operations else []
         if any(isinstance(result, StoreError) for result in results):
+            # The cursor must not pass a refused event: what waits behind it goes the same way, and is sent again later.
             self._stuck = True
+            results += [result for result in results if isinstance(result, StoreError)][:1] * len(self._queue)
+            batch += [self._queue.popleft() for _ in range(len(self._queue))]
             self._lazy = {what: note for what, note in lazy.items() if what[0] != "cursor"} | self._lazy
         for (_, future), result in zip(batch, results[len(lazy) :], strict=True):
             if future.done():  # its caller was cancelled; what is written stays written
@@ -1546,9 +1547,7 @@ def read_handler(cls: type[View], name: str, method: Handler) -> Route:
         )
     for each in parameters[2:]:
         if each.kind is not each.POSITIONAL_OR_KEYWORD or each.default is not each.empty:
-            raise OperatorError(
-                f"{place}: {each} cannot come from a custom id. Make it a plain argument: {each.name}: int"
-            )
+            raise OperatorError(f"{place}: the argument {each.name} must be a plain one. Write {each.name}: int, say")
         if each.annotation is each.empty:
             raise OperatorError(f"{place}: the argument {each.name} has no type. Write for example {each.name}: int")
     try:
@@ -1556,11 +1555,16 @@ def read_handler(cls: type[View], name: str, method: Handler) -> Route:
         types: Any = tuple.__class_getitem__(tuple(hints[each.name] for each in parameters[2:]))
         decoder = msgspec.json.Decoder(types, dec_hook=read_id)
     except Exception as error:  # whatever an annotation may hold
-        raise OperatorError(
-            f"{place}: its annotations cannot be used: {error}. Use types such as int or str."
-        ) from error
+        raise OperatorError(f"{place}: {error}. {annotation_remedy(error)}") from error
     auto_defer = method.__dict__["auto_defer"] or cls.registration.auto_defer
     return Route(cls, method, decoder, auto_defer, place)
+
+
+def annotation_remedy(error: Exception) -> str:
+    """Return what to do about an annotation that cannot be read."""
+    return (
+        "Import the type where bot.py can see it." if isinstance(error, NameError) else "Use types such as int or str."
+    )
 
 
 # The id codec: poll:Kx3fQ8pAzbQ:vote_yes:5,"a" — view, key of its record, handler, arguments as JSON without brackets.
@@ -1754,8 +1758,13 @@ class Context:
             answer = Answer.UPDATED if self.auto_defer is AutoDefer.UPDATE else Answer.THINKING
             await self.answer_first(self.auto_defer.value, answer)
 
-    def defer_if_unanswered(self) -> None:
-        """What the auto-defer timer does."""
+    def start_timer(self) -> None:
+        """Defer 2 s after the click, as far as the clocks agree, if nobody has answered by then."""
+        age = time.time() - hikari.Snowflake(self.id).created_at.timestamp()
+        due_s = AUTO_DEFER_AFTER_S - min(max(age, 0), AUTO_DEFER_AFTER_S)
+        asyncio.get_running_loop().call_later(due_s, self._defer_if_unanswered)
+
+    def _defer_if_unanswered(self) -> None:
         if self.answer is Answer.NONE:
             self.app.spawn(self.defer())
 
@@ -1978,9 +1987,7 @@ def read_command(function: Handler) -> Command:
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except Exception as error:  # whatever an annotation may hold
-        raise OperatorError(
-            f"{place}: its annotations cannot be used: {error}. Use types such as int or str."
-        ) from error
+        raise OperatorError(f"{place}: {error}. {annotation_remedy(error)}") from error
     options = [read_option(place, each, hints.get(each.name)) for each in parameters]
     if len(options) > 25:
         raise OperatorError(f"{place}: {len(options)} options; Discord allows 25.")
@@ -2127,23 +2134,25 @@ class Dispatch:
         self._gate, self._taking = asyncio.Lock(), asyncio.Lock()
 
     async def recover(self) -> None:
-        """Run what an earlier process left, before anything new.
+        """Put what an earlier process left in the queue, in front of anything new.
 
         Events that were running when the process died run alone, those with the fewest runs first: if one of them is
         what kills the process, it alone gets to `max_handler_runs` and on the failed list.
         """
-        async with self._gate:  # a lock lets those who wait in in their order, an event would not
-            pending = await self._app.store.pending()
-            if pending:
-                log.info("%d accepted events were left by an earlier run", len(pending))
-            for event in sorted((each for each in pending if each.runs), key=lambda each: each.runs):
-                if event.runs >= self._app.config.max_handler_runs:
-                    await self._fail(None, event, RuntimeError(f"the process ended {event.runs} times while this ran"))
-                    continue
-                await self._app.store.begin(event.key)
-                await self.run(event, asyncio.get_running_loop().time(), alone=True)
-            await self.take_up()
-            for saved in await self._app.store.behind():  # before anything new: later, this would be an old reading
+        pending = await self._app.store.pending()
+        if pending:
+            log.info("%d accepted events were left by an earlier run", len(pending))
+        for event in sorted((each for each in pending if each.runs), key=lambda each: each.runs):
+            if event.runs < self._app.config.max_handler_runs:
+                self._app.spawn(self.run(event, alone=True))
+            else:
+                await self._fail(None, event, RuntimeError(f"the process ended {event.runs} times while this ran"))
+        await self.take_up()
+        self._app.spawn(self._repair_all())
+
+    async def _repair_all(self) -> None:
+        async with self._gate:  # before anything new: later, this would be an old reading
+            for saved in await self._app.store.behind():
                 self._repair(saved)
 
     def _repair(self, saved: Saved) -> None:
@@ -2160,20 +2169,20 @@ class Dispatch:
             waiting = [event for event in await self._app.store.pending() if not event.runs]
             await asyncio.gather(*(self._app.store.begin(event.key) for event in waiting))
             for event in waiting:
-                self._app.spawn(self.run(event, asyncio.get_running_loop().time()))
+                self._app.spawn(self.run(event))
 
-    async def run(self, event: Event, received: float, *, alone: bool = False) -> None:
-        """Run one accepted event. `received` is the loop's time when it came in: its first answer is due 2 s later."""
+    async def run(self, event: Event, *, alone: bool = False) -> None:
+        """Run one accepted event to its end, after those before it. `alone`: nothing else is started meanwhile."""
         ctx: Context | None = None
         try:
             ctx, run = self._read(event)
-            asyncio.get_running_loop().call_at(received + AUTO_DEFER_AFTER_S, ctx.defer_if_unanswered)
+            ctx.start_timer()
+            async with self._gate:  # a lock lets in in the order of asking
+                if alone:
+                    await self._app.store.begin(event.key)
+                    await self._apply(ctx, run)
             if not alone:
-                async with self._gate:
-                    pass
-            await run()
-            if not ctx.applied:
-                await self._app.store.commit([], event.key)
+                await self._apply(ctx, run)
             await self._settle(ctx)
         except StoreError as error:
             self._app.stop(error)
@@ -2182,6 +2191,11 @@ class Dispatch:
             if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
                 raise  # the bot is stopping: the event stays in the inbox
             await self._fail(ctx, event, error)
+
+    async def _apply(self, ctx: Context, run: Callable[[], Awaitable[None]]) -> None:
+        await run()
+        if not ctx.applied:
+            await self._app.store.commit([], ctx.event.key)
 
     def _read(self, event: Event) -> tuple[Context, Callable[[], Awaitable[None]]]:
         interaction = msgspec.json.decode(event.body, type=Interaction, strict=False)
@@ -2404,7 +2418,7 @@ def interaction_event(data: Any, otherwise: str) -> Event | None:
 
     Its key is the same through gateway and HTTP and for every copy; `otherwise` serves where there is no id.
     """
-    fields: JSON = data if isinstance(data, dict) else {}
+    fields: JSON = typing.cast("JSON", data) if isinstance(data, dict) else {}
     if fields.get("type") == hikari.InteractionType.AUTOCOMPLETE:
         return None
     id = str(fields.get("id"))
@@ -2592,17 +2606,15 @@ class App:
 
     def accept(self, event: Event | None, cursor: Cursor | None) -> None:
         """Put an event into the inbox and, when it is on disk, on its way."""
-        received = asyncio.get_running_loop().time()
-        accepted = self.store.accept(event, cursor)
-        accepted.add_done_callback(functools.partial(self._accepted, event, received))
+        self.store.accept(event, cursor).add_done_callback(functools.partial(self._accepted, event))
 
-    def _accepted(self, event: Event | None, received: float, accepted: asyncio.Future[int]) -> None:
+    def _accepted(self, event: Event | None, accepted: asyncio.Future[int]) -> None:
         if accepted.cancelled():
             return
         if error := accepted.exception():
             self.stop(error)
         elif event and accepted.result():
-            self.spawn(self.dispatch.run(event, received))
+            self.spawn(self.dispatch.run(event))
 
     def stop(self, error: BaseException | None = None) -> None:
         """End `run`, which then raises the error."""
@@ -2647,12 +2659,9 @@ class App:
             self.stop(RuntimeError("the gateway connection ended by itself"))
 
     async def _on_rest_ready(self, _: hikari.StartingEvent) -> None:
-        self.spawn(self._recover())  # REST is up and the gateway is not: old events go first
-
-    async def _recover(self) -> None:
         try:
-            await self.dispatch.recover()
-        except Exception as error:  # without it no event would run
+            await self.dispatch.recover()  # REST is up and the gateway is not: what was left goes first
+        except StoreError as error:
             self.stop(error)
 
     async def _on_started(self, _: hikari.StartedEvent) -> None:
@@ -2679,7 +2688,7 @@ class App:
         await self.gateway.stop_receiving()
         loop, me = asyncio.get_running_loop(), asyncio.current_task()
         deadline = loop.time() + self.config.drain_s
-        if self._tasks:
+        if self._tasks and not self._ending:
             log.info("stopping; %d handlers and answers have %d s to end", len(self._tasks), self.config.drain_s)
         while (tasks := self._tasks - {me}) and (left := deadline - loop.time()) > 0:
             await asyncio.wait(tasks, timeout=left)
@@ -2866,6 +2875,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     commands.choices["backup"].add_argument("file", type=Path, metavar="FILE", help="where to; it must not exist yet")
     playground = commands.choices["playground"]
     playground.add_argument("script", nargs="?", default=sys.argv[0], help="the bot to run (this one)")
+    playground.add_argument("--no-open", action="store_true", help="do not open the page in a browser")
     playground.add_argument("--port", type=int, default=8765, help="where the page is served, on 127.0.0.1 (8765)")
     return parser.parse_args(arguments)
 
@@ -2971,7 +2981,7 @@ def run_playground(_: BotFunction, options: argparse.Namespace) -> None:
         from playground.__main__ import main as start  # noqa: PLC0415
     except ImportError as error:
         raise OperatorError(f"{error}. The playground is a folder beside bot.py in the repository.") from error
-    start([options.script, "--port", str(options.port)])
+    start([options.script, "--port", str(options.port), *(["--no-open"] if options.no_open else [])])
 
 
 if __name__ == "__main__":
