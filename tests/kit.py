@@ -6,8 +6,9 @@ import asyncio
 import contextlib
 import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -52,7 +53,8 @@ def view(press: Press = Counting.press, *, members: Json | None = None, **regist
     marked: Any = press if bot.is_handler(press) else bot.handler(press)
     marked.__name__ = "press"
     body = {"press": marked, "__module__": Counting.__module__, **(members or {})}
-    cls = type(Counting)("Counter", (Counting,), body)
+    make: Any = type(Counting)  # msgspec's metaclass
+    cls: type[Counting] = make("Counter", (Counting,), body)
     return bot.register(**{"name": "counter", **registration})(cls)
 
 
@@ -81,7 +83,8 @@ def commands_asked_for(discord: Discord) -> list[Any]:
     return [each for each in discord.journal.of("rest") if each.data["route"].endswith("/commands")]
 
 
-class Play(NamedTuple):
+@dataclass(frozen=True)
+class Play:
     """A running bot and the message of a view that alice posted with /post."""
 
     discord: Discord
@@ -98,6 +101,11 @@ class Play(NamedTuple):
         """Return a field of the view's state as the store has it."""
         saved = await self.app.store.load(record_of(self.message))
         return msgspec.json.decode(saved.data)[field] if saved else None
+
+    def beside(self, message: Json | None) -> Play:
+        """Return the same bot with another message in view."""
+        assert message
+        return replace(self, message=message)
 
     async def at_rest(self) -> None:
         """Wait until every accepted event is finished and every message shows its record."""

@@ -273,8 +273,8 @@ async def test_a_message_out_of_reach_costs_one_log_line_and_the_state_is_kept(
         assert [(line.levelname, line.exc_info) for line in lines] == [("INFO", None)]
         assert await play.count() == 7
         play.discord.faults.clear()
-        other = (await play.alice.command("post")).message
-        assert (await play._replace(message=other or {}).click()).state == "answered"
+        other = play.beside((await play.alice.command("post")).message)
+        assert (await other.click()).state == "answered"
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
