@@ -255,7 +255,7 @@ class Interactions:
         """A further message; the first one after a deferred answer takes the place of its thinking message."""
         limits.check_message(body, filenames=[upload.filename for upload in uploads])
         original = interaction.original
-        if original is not None and original.is_loading:
+        if original is not None and original.is_loading and self._world.find(original.id) is original:
             interaction.produced = original
             return self._world.edit_message(original, body, uploads)
         kept = self._add_message(interaction, body, uploads)
