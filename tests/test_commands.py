@@ -350,11 +350,12 @@ ASK = {"name": "ask", "description": "Ask it.", "options": [OPTION]}
 )
 async def test_what_another_program_left_there_is_replaced(theirs: Json) -> None:
     async with Discord() as discord:
-        await register(discord, asking("b"))
+        ours = [asking("b"), asking(text=TEXT)]
+        await register(discord, *ours)
         discord.world.put_command(None, {"type": 1, **theirs})
-        assert await register(discord, asking("b"), asking(text=TEXT))
+        assert await register(discord, *ours)
         assert [each["name"] for each in discord.world.commands_in(None)] == ["b", "ask"]
-        assert not await register(discord, asking("b"), asking(text=TEXT))
+        assert not await register(discord, *ours)
 
 
 async def test_a_list_that_discord_refuses_is_logged_and_the_bot_goes_on(caplog: pytest.LogCaptureFixture) -> None:
