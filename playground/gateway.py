@@ -218,7 +218,7 @@ class Gateway:
         return ws
 
     async def _read(self, socket: Socket) -> int | None:
-        """Handle what the client sends until the connection ends; its close code, if it sent one."""
+        """Handle what the client sends until the connection ends; the code if it was the client that closed."""
         while True:
             message: WSMessage = await socket.ws.receive()
             if message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
@@ -232,7 +232,7 @@ class Gateway:
         if session is None or session.socket is not socket:
             return
         session.socket, session.lost_at = None, self._world.clock.now()
-        if code in ENDS_SESSION and not socket.closed_by_us:
+        if code in ENDS_SESSION:
             session.is_valid = False
 
     def _on_frame(self, socket: Socket, raw: str | bytes) -> None:

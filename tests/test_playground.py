@@ -302,15 +302,18 @@ async def test_the_check_is_called_for_everything_sent_and_its_findings_are_rais
     ]
 
 
-async def test_latency_is_half_before_and_half_after(discord: Discord) -> None:
-    async with Rest(discord) as rest:
-        discord.latency_s = 0.05
-        loop = asyncio.get_running_loop()
-        before = loop.time()
-        await rest("GET", "/users/@me")
-        noted = discord.journal.of("rest")[-1].at - discord.clock.now()
-        assert loop.time() - before >= 0.05
-        assert noted <= -0.025
+async def test_latency_delays_requests_answers_and_events(discord: Discord) -> None:
+    async with RawBot(discord) as bot:
+        channel = f"/channels/{discord.world.channel_of(None)['id']}/messages"
+        discord.latency_s = 1.0
+        slow = asyncio.create_task(bot.rest("POST", channel, {"content": "slow"}))
+        discord.send_raw("SLOW", {})
+        await asyncio.sleep(0.05)
+        discord.latency_s = 0.0
+        await bot.rest("GET", "/gateway")
+        assert (slow.done(), discord.messages(), bot.events) == (False, [], [])
+        await until(lambda: [event["t"] for event in bot.events][:1] == ["SLOW"])
+        assert (await slow)[0] == 200
 
 
 async def test_the_journal_forgets_its_oldest_when_full(discord: Discord) -> None:

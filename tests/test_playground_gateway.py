@@ -92,9 +92,10 @@ async def test_no_payload_at_all_makes_the_gateway_itself_fail(caplog: pytest.Lo
     odd: list[Any] = [None, True, -1, 2**70, "x", [], {}, [None], [1, "x"], {"x": 1}]
     async with Discord() as discord:
         fields = ("token", "intents", "shard", "session_id", "seq", "user_ids", "nonce", "guild_id")
+        sound = {"token": discord.token, "intents": 1, "session_id": "x", "seq": 1}
+        almost = [{**sound, field: value} for field in fields for value in odd]
         for op in (0, 1, 2, 3, 4, 6, 8, 31, "x", None):
-            sound = {"token": discord.token, "intents": 1, "session_id": "x", "seq": 1}
-            for data in [*odd, *({**sound, field: value} for field in fields for value in odd)]:
+            for data in odd + (almost if op in (2, 6, 8) else []):
                 async with Socket(discord) as socket:
                     if op not in (2, 6):
                         await socket.identify()

@@ -79,8 +79,8 @@ async def test_a_production_token_is_warned_of_once_and_never_kept(
 async def test_another_version_of_the_api_is_an_unknown_route() -> None:
     with pytest.raises(AssertionError, match="GET /api/v9/users/@me"):
         async with Discord() as discord, Rest(discord) as rest:
-            async with rest.session.get(f"{discord.url}/api/v9/users/@me") as response:
-                assert response.status == 404
+            response = await rest.session.get(f"{discord.url}/api/v9/users/@me")
+            assert response.status == 404
 
 
 @pytest.mark.parametrize(
