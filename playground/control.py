@@ -142,7 +142,7 @@ class Page:
         self._person(asked["as"]).dismiss(str(asked["message_id"]))
 
     async def do_say(self, asked: Json) -> None:
-        self._person(asked["as"]).write(asked["content"], asked["channel_id"])
+        await self._person(asked["as"]).say(asked["content"], asked["channel_id"])
 
     async def do_bot(self, asked: Json) -> None:
         if self.bot is None:

@@ -185,9 +185,6 @@ class Person:
 
     async def say(self, content: str, channel: str | None = None) -> Json:
         """Write a message into the channel."""
-        return self.write(content, channel)
-
-    def write(self, content: str, channel: str | None = None) -> Json:
         if not content or len(content) > 2000:
             raise ValueError("A message has 1 to 2000 characters.")
         body = {"content": content}

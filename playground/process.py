@@ -28,6 +28,7 @@ NEVER_A_PRODUCTION_TOKEN = (
 
 
 def refuse_production_token(value: str, where: str) -> None:
+    """Raise ValueError with a sentence that names the place and never the token."""
     if PRODUCTION_TOKEN.search(value):
         raise ValueError(NEVER_A_PRODUCTION_TOKEN.format(where=where))
 
@@ -83,6 +84,7 @@ class BotProcess:
         self._transport: asyncio.SubprocessTransport | None = None
         self._run: Run | None = None
         self._is_ready = asyncio.Event()
+        self._one_start_at_a_time = asyncio.Lock()
         self._was_stopped = False
 
     @property
@@ -97,6 +99,7 @@ class BotProcess:
 
     @property
     def status(self) -> Status:
+        """starting until the gateway session, then running; stopped when it was told to end, exited when it was not."""
         if self._transport is None:
             return "none"
         if self.returncode is None:
@@ -104,9 +107,15 @@ class BotProcess:
         return "stopped" if self._was_stopped else "exited"
 
     async def start(self) -> None:
-        """Start the process. When this returns it runs, but has not connected yet."""
-        if self.pid is not None:
-            raise ValueError(f"{self.script} runs already, as process {self.pid}.")
+        """Start the process, after the end of one that was told to stop. When this returns it has not connected yet."""
+        async with self._one_start_at_a_time:
+            if self.pid is not None and not self._was_stopped:
+                raise ValueError(f"{self.script} runs already, as process {self.pid}.")
+            if self._run is not None:
+                await self.wait()
+            await self._start()
+
+    async def _start(self) -> None:
         self._is_ready.clear()
         self._was_stopped = False
         run = Run(self._add_line, self._on_end)
@@ -198,7 +207,7 @@ class BotProcess:
         await self.start()
 
     async def close(self) -> None:
-        """End it and everything it started, at once when this is cancelled."""
+        """End it and everything it started; at once when this is cancelled."""
         if self._transport is None:
             return
         try:

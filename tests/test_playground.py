@@ -18,7 +18,7 @@ import pytest_asyncio
 
 from playground import Discord
 from playground.process import BotProcess
-from tests.clients.raw import RawBot, Rest, Socket, until
+from tests.clients.raw import RawBot, Socket, until
 from tests.openapi import CHECK
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -207,8 +207,15 @@ async def test_kill_terminate_and_restart(discord: Discord, talker: Path) -> Non
     assert bot.pid not in (None, first)
     with pytest.raises(ValueError, match=r"talker\.py runs already, as process \d+\."):
         await bot.start()
+    second = bot.pid
+    bot.kill()
+    await bot.start()  # it waits for the end of the one before
+    await logged(bot, "args", times=3)
+    assert bot.pid not in (None, second)
+    with pytest.raises(ValueError, match="runs already"):
+        await asyncio.gather(bot.start(), bot.start())
     assert await bot.terminate() == -signal.SIGTERM
-    assert sum("args" in line for line in bot.log) == 2
+    assert sum("args" in line for line in bot.log) == 3
 
 
 async def test_who_ignores_sigterm_is_killed(discord: Discord, talker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
