@@ -11,7 +11,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -438,11 +438,14 @@ def test_without_a_database_there_is_nothing_to_look_into(tmp_path: Path, comman
 # The failed list and backups, beside a running bot and without one
 
 
-async def test_failed_events_are_listed_retried_and_discarded_while_the_bot_runs_or_not(tmp_path: Path) -> None:
+async def test_failed_events_are_listed_retried_and_discarded_while_the_bot_runs_or_not(
+    tmp_path: Path, here: Here
+) -> None:
     store = tmp_path / "bot.db"
 
     async def failed(*words: str) -> str:
-        done = await run_on(discord, BOT, "failed", *words, cwd=tmp_path, STORE=f"sqlite:{store}")
+        settings = {"DISCORD_TOKEN": discord.token, "STORE": f"sqlite:{store}"}
+        done = await asyncio.to_thread(here, "failed", *words, **settings)
         assert (done.code, done.err) == (0, ""), done
         return done.out
 
@@ -471,12 +474,13 @@ async def test_failed_events_are_listed_retried_and_discarded_while_the_bot_runs
         assert await failed() == "0 failed events.\n"
 
 
-async def test_a_backup_of_a_running_bot_is_whole_private_and_overwrites_nothing(tmp_path: Path) -> None:
+async def test_a_backup_of_a_running_bot_is_whole_private_and_overwrites_nothing(tmp_path: Path, here: Here) -> None:
     store, copy = tmp_path / "bot.db", tmp_path / "copy.db"
     async with Discord() as discord:
         await kit.start(discord, "mybot", store)
         used = await discord.user("alice").command("hello")
-        done = await run_on(discord, BOT, "backup", copy, cwd=tmp_path, STORE=f"sqlite:{store}")
+        settings = {"DISCORD_TOKEN": discord.token, "STORE": f"sqlite:{store}"}
+        done = await asyncio.to_thread(here, "backup", copy, **settings)
         assert done == (
             0,
             f"{copy} is a copy of {store}. To restore it, stop the bot and put it in its place.\n",
@@ -485,7 +489,7 @@ async def test_a_backup_of_a_running_bot_is_whole_private_and_overwrites_nothing
         assert kit.state_of(copy, used.message or {}) == {"waves": 0}
         assert copy.stat().st_mode & 0o077 == 0 or os.name != "posix"
         before = copy.read_bytes()
-        again = await run_on(discord, BOT, "backup", copy, cwd=tmp_path, STORE=f"sqlite:{store}")
+        again = await asyncio.to_thread(here, "backup", copy, **settings)
         assert again.sentence == f"{copy} exists. Name a file that does not; a backup overwrites nothing."
         assert copy.read_bytes() == before
 
@@ -504,6 +508,30 @@ async def test_a_signal_ends_the_bot_with_0_and_no_warning(tmp_path: Path, name:
         assert await asyncio.wait_for(process.wait(), 20) == 0
         levels = [match and match[1] for match in map(LOG_LINE.match, process.log)]
         assert set(levels) == {"INFO"}, process.log
+
+
+def sent_by_bot(discord: Discord, op: int) -> bool:
+    return any(entry.data["op"] == op for entry in discord.journal.of("gateway_in"))
+
+
+STAGES: dict[str, Callable[[Discord], Any]] = {
+    "asking": lambda discord: discord.journal.of("rest"),
+    "greeted": lambda discord: discord.journal.of("gateway_out"),
+    "identifying": lambda discord: sent_by_bot(discord, 2),
+    "ready": lambda discord: discord.gateway.identifies,
+}
+
+
+@on_posix
+@pytest.mark.parametrize("stage", STAGES)
+async def test_a_signal_while_the_bot_starts_ends_it_as_quietly(tmp_path: Path, stage: str) -> None:
+    async with Discord() as discord:
+        discord.latency_s = 0.2
+        env = {"PYTHONPATH": str(kit.ROOT), "STORE": f"sqlite:{tmp_path / 'bot.db'}"}
+        process = await discord.start_bot(MYBOT, env=env)
+        await kit.until(lambda: STAGES[stage](discord))
+        assert await process.terminate() == 0, process.log
+        assert {match and match[1] for match in map(LOG_LINE.match, process.log)} <= {"INFO"}, process.log
 
 
 async def test_no_secret_is_in_the_log_of_a_whole_run_nor_in_the_process_list(tmp_path: Path) -> None:
