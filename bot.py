@@ -118,6 +118,9 @@ CUSTOM_ID_MAX = 100  # characters, for Discord
 CLOSE_KEEPING_SESSION = 4000  # Discord ends a session when its client closes with 1000 or 1001
 
 T = TypeVar("T")
+Reply: TypeAlias = hikari.ResponseType
+REST: TypeAlias = hikari.api.RESTClient
+Clock: TypeAlias = Callable[[], float]
 BotId = NewType("BotId", int)
 EventKey = NewType("EventKey", str)  # "interaction:<id>": the same by whichever way the event came
 JSON: TypeAlias = dict[str, Any]
@@ -259,9 +262,7 @@ def _read_env_file(path: Path) -> tuple[dict[str, tuple[str, str]], list[str]]:
     except FileNotFoundError:
         return given, mistakes
     except (OSError, UnicodeDecodeError) as error:
-        raise OperatorError(
-            f"{path} cannot be read ({error}). Save it as UTF-8 text that this user may read."
-        ) from error
+        raise OperatorError(f"{path} cannot be read ({error}). Save it as UTF-8 text this user may read.") from error
     for binding in dotenv.parser.parse_stream(io.StringIO(text)):
         text, name = binding.original.string, binding.key or ""
         line = binding.original.line + text[: len(text) - len(text.lstrip())].count("\n")
@@ -314,9 +315,7 @@ class Texts:
     done: str = "Done."
 
 
-_SECRET_AFTER_ID = re.compile(
-    r"((?:/(?:interactions|webhooks)/\d+/)|\b\d{15,20}:)[\w.~-]{12,}"
-)  # URLs, hikari's buckets
+_SECRET_AFTER_ID = re.compile(r"((?:/(?:interactions|webhooks)/\d+/)|\b\d{15,20}:)[\w.~-]{12,}")  # also in hikari's log
 _SECRET_TOKEN = re.compile(r"[MNO][\w-]{22,}\.[\w-]{6,7}\.[\w-]{27,}")  # an id in base64 begins with M, N or O
 
 
@@ -381,19 +380,17 @@ class Failure(NamedTuple):
 
 
 SQLITE_REMEDIES = (
-    ("unable to open", "cannot be written", "Give this user write access to {folder} and the files in it"),
-    ("readonly", "cannot be written", "Give this user write access to {folder} and the files in it"),
+    ("unable to open|readonly", "cannot be written", "Give this user write access to {folder} and the files in it"),
     ("locked", "is locked by another program", "Close the tool that has it open"),
     ("full", "cannot grow", "Free some space on its disk; nothing that was accepted is lost"),
-    ("malformed", "is damaged", "Restore a backup, or set STORE to another file"),
-    ("not a database", "is no database", "Restore a backup, or set STORE to another file"),
+    ("malformed|not a database", "is damaged or no database", "Restore a backup, or set STORE to another file"),
     ("", "cannot be used", "See what your system says about that disk"),
 )
 
 
 def explain_sqlite(error: Exception, path: str) -> str:
     """Return the sentence for an operator: problem, place, remedy."""
-    _, problem, remedy = next(row for row in SQLITE_REMEDIES if row[0] in str(error))
+    _, problem, remedy = next(row for row in SQLITE_REMEDIES if re.search(row[0], str(error)))
     return f"{path} {problem} ({error}). {remedy.format(folder=Path(path).absolute().parent)}."
 
 
@@ -514,10 +511,7 @@ class Store(ABC):
 
     @abstractmethod
     async def retry_failed(self, keys: Sequence[str]) -> int:
-        """Move failed events (no keys: all) back to the inbox, to run anew; return how many left the failed list.
-
-        An event that was applied already only leaves the list: its state is saved, and its message is shown anyway.
-        """
+        """Move failed events (no keys: all) back to the inbox, return how many. Applied ones only leave the list."""
 
     @abstractmethod
     async def discard_failed(self, keys: Sequence[str]) -> int:
@@ -570,7 +564,7 @@ def lock_file(path: str, bot: BotId) -> typing.IO[bytes]:
     The lock ends when the returned file is closed and when the process ends, however it dies.
     """
     lock_path = f"{Path(path).resolve()}.{bot}.lock"
-    open_private(lock_path)
+    open_private(lock_path, path)
     file = Path(lock_path).open("rb+", buffering=0)  # noqa: SIM115
     try:
         claim_lock(file.fileno())
@@ -599,17 +593,18 @@ def claim_lock(fd: int) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def open_private(path: str) -> None:
-    """Make the file for this user alone (SQLite gives its -wal and -shm the same mode), or say what to mend."""
+def open_private(file: str, path: str) -> None:
+    """Make a file for this user alone, or say what to mend about path. SQLite gives -wal and -shm the same mode."""
+    folder = Path(path).absolute().parent
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        os.close(os.open(file, os.O_RDWR | os.O_CREAT, 0o600))
+    except FileNotFoundError:
+        raise OperatorError(f"{path} cannot be made: there is no folder {folder}. Make it first.") from None
     except OSError as error:
-        raise OperatorError(
-            f"{path} cannot be written ({error.strerror}). Give this user write access to it and to"
-            f" {Path(path).absolute().parent}, or set STORE to another file."
-        ) from error
-    if os.name == "posix" and Path(path).stat().st_mode & 0o077:
-        log.warning("%s can be read by other users of this machine. Run: chmod 600 %s", path, path)
+        remedy = f"Give this user write access to it and to {folder}, or set STORE to another file"
+        raise OperatorError(f"{path} cannot be written ({error.strerror}). {remedy}.") from error
+    if os.name == "posix" and Path(file).stat().st_mode & 0o077:
+        log.warning("%s can be read by other users of this machine. Run: chmod 600 %s", file, file)
     if kind := network_file_system(Path(path).resolve().parent):
         log.warning("%s is on a network file system (%s), which can corrupt it. Set STORE to a local disk.", path, kind)
 
@@ -629,7 +624,7 @@ def give_order(path: str, bot: BotId, order: JSON) -> Path:
     """Leave an order for the process that has the store, and return the file that is gone when it was taken."""
     file = Path(f"{Path(path).resolve()}.{bot}.{os.getpid()}.order")
     draft = file.with_suffix(".draft")
-    open_private(str(draft))
+    open_private(str(draft), path)
     draft.write_bytes(write_json(order))
     return draft.replace(file)  # whole from the first moment it can be found
 
@@ -637,10 +632,12 @@ def give_order(path: str, bot: BotId, order: JSON) -> Path:
 def take_orders(path: str, bot: BotId) -> list[JSON]:
     """Return the orders left for this process; their files are gone."""
     base = Path(f"{Path(path).resolve()}.{bot}.")
-    files = [each for each in base.parent.iterdir() if each.name.startswith(base.name) and each.suffix == ".order"]
-    orders = [read_json(each.read_bytes()) for each in files]
-    for each in files:
-        each.unlink()
+    orders: list[JSON] = []
+    with contextlib.suppress(OSError):  # a folder that may not be listed
+        for each in [*base.parent.iterdir()]:
+            if each.name.startswith(base.name) and each.suffix == ".order":
+                orders.append(read_json(each.read_bytes()))
+                each.unlink()
     return orders
 
 
@@ -720,9 +717,7 @@ class SQLiteStore(Store):
     Several bots may share a file; each sees its own rows. `now` gives the time in seconds since 1970.
     """
 
-    def __init__(
-        self, path: str, bot: BotId, *, max_failed: int = 10_000, now: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, path: str, bot: BotId, *, max_failed: int = 10_000, now: Clock = time.time) -> None:
         self.path = path
         self.bot, self._max_failed, self._now = bot, max_failed, now
         self._queue: deque[tuple[Operation, asyncio.Future[Any]]] = deque()
@@ -738,7 +733,7 @@ class SQLiteStore(Store):
             if in_file and not visit:
                 # Lock first: a second process must fail before it opens the database.
                 self._stack.enter_context(lock_file(self.path, self.bot))
-                open_private(self.path)
+                open_private(self.path, self.path)
             try:
                 self._db = self._reader = await self._connect()
                 await self._call(self._db, lambda db: examine(db, self.path))
@@ -945,10 +940,12 @@ class SQLiteStore(Store):
             log.info("%s: %d failed events, as the command line asked", order["do"], await act(order["keys"]))
 
     async def backup(self, file: Path) -> None:
-        """Write a copy of the database, as it is at this moment, into an empty file."""
+        """Write a copy of the database, as it is at this moment, into a new file for this user alone."""
+        open_private(str(file), str(file))
         try:  # VACUUM INTO reads in one snapshot and holds nobody up; copying the files of a live database corrupts it
             await self._reader.execute("VACUUM INTO ?", (str(file),))
         except sqlite3.Error as error:
+            await asyncio.to_thread(file.unlink)
             raise OperatorError(explain_sqlite(error, str(file))) from error
 
     async def release(self) -> None:
@@ -1002,7 +999,7 @@ class SQLiteStore(Store):
 class MemoryStore(SQLiteStore):
     """The same store in memory: for trying things out. It ends with the process, and so does everything in it."""
 
-    def __init__(self, bot: BotId, *, max_failed: int = 10_000, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, bot: BotId, *, max_failed: int = 10_000, now: Clock = time.time) -> None:
         super().__init__(":memory:", bot, max_failed=max_failed, now=now)
 
 
@@ -1050,6 +1047,7 @@ def prepare(db: sqlite3.Connection) -> None:
 Handler: TypeAlias = Callable[..., Awaitable[None]]
 NameId: TypeAlias = Callable[[Handler, tuple[Any, ...]], str]  # gives a component the custom id that calls its handler
 ROW, BUTTON, SELECT, SECTION, TEXT, THUMBNAIL, GALLERY, SEPARATOR, CONTAINER = 1, 2, 3, 9, 10, 11, 12, 14, 17
+Style: TypeAlias = Literal["primary", "secondary", "success", "danger"]
 STYLES = MappingProxyType({"primary": 1, "secondary": 2, "success": 3, "danger": 4, "link": 5})
 
 
@@ -1098,12 +1096,7 @@ def Row(*children: Component) -> Component:
 
 
 def Button(
-    handler: Handler,
-    *args: Any,
-    label: str = "",
-    style: Literal["primary", "secondary", "success", "danger"] = "primary",
-    emoji: str = "",
-    disabled: bool = False,
+    handler: Handler, *args: Any, label: str = "", style: Style = "primary", emoji: str = "", disabled: bool = False
 ) -> Component:
     """A button that calls a handler of its view: `Button(self.remove, item_id, label="✕")`.
 
@@ -1378,8 +1371,8 @@ class InStore(NamedTuple):
 class AutoDefer(enum.Enum):
     """What happens 2 s after an interaction came in if nobody has answered it yet; Discord gives up after 3 s."""
 
-    UPDATE = hikari.ResponseType.DEFERRED_MESSAGE_UPDATE  # nothing to see; the message may be changed later
-    MESSAGE = hikari.ResponseType.DEFERRED_MESSAGE_CREATE  # "… is thinking"; the first `respond` replaces it
+    UPDATE = Reply.DEFERRED_MESSAGE_UPDATE  # nothing to see; the message may be changed later
+    MESSAGE = Reply.DEFERRED_MESSAGE_CREATE  # "… is thinking"; the first `respond` replaces it
     OFF = 0
 
 
@@ -1557,14 +1550,14 @@ def read_handler(cls: type[View], name: str, method: Handler) -> Route:
     except Exception as error:  # whatever an annotation may hold
         raise OperatorError(f"{place}: {error}. {annotation_remedy(error)}") from error
     auto_defer = method.__dict__["auto_defer"] or cls.registration.auto_defer
+    method.__dict__["decoder"] = decoder  # so that a component's arguments are checked where it is built
     return Route(cls, method, decoder, auto_defer, place)
 
 
 def annotation_remedy(error: Exception) -> str:
     """Return what to do about an annotation that cannot be read."""
-    return (
-        "Import the type where bot.py can see it." if isinstance(error, NameError) else "Use types such as int or str."
-    )
+    by_name = isinstance(error, NameError)
+    return "Import the type where bot.py can see it." if by_name else "Use types such as int or str."
 
 
 # The id codec: poll:Kx3fQ8pAzbQ:vote_yes:5,"a" — view, key of its record, handler, arguments as JSON without brackets.
@@ -1606,7 +1599,13 @@ def lay_out(view: View, id: RecordId) -> list[Built]:
             raise LayoutError(f"{method_name or method!r} is no @handler of this view. Pass self.method.")
         if getattr(type(view), method_name, None) is not function:
             raise LayoutError(f"{method_name} is not the name of its method. Put functools.wraps on its decorator.")
-        return encode_id(id, method_name, args)
+        custom_id = encode_id(id, method_name, args)
+        try:
+            if decoder := method.__dict__.get("decoder"):
+                decoder.decode(write_json(args))
+        except msgspec.ValidationError as error:
+            raise LayoutError(f"{method_name} cannot be called with {args}: {error}.") from error
+        return custom_id
 
     return assemble(view.render, name_id, f"view {view.registration.name}")
 
@@ -1745,7 +1744,7 @@ class Context:
         view, saved = await self._save(what) if isinstance(what, View) else (what, None)
         body = self._body(view, saved)
         flags = hikari.MessageFlag(body.pop("flags", 0) | (hikari.MessageFlag.EPHEMERAL if ephemeral else 0))
-        if await self.answer_first(hikari.ResponseType.MESSAGE_CREATE, Answer.REPLIED, **body, flags=flags):
+        if await self.answer_first(Reply.MESSAGE_CREATE, Answer.REPLIED, **body, flags=flags):
             message = self._reply
         else:
             message = await self._respond_later(body, flags)
@@ -1883,7 +1882,7 @@ class ComponentContext(Context):
     async def edit(self, layout: Layout) -> None:
         """Change the message the component sits on, without state. Raises LayoutError."""
         components = assemble(lambda: layout, no_handler, "edit")
-        if await self.answer_first(hikari.ResponseType.MESSAGE_UPDATE, Answer.UPDATED, components=components):
+        if await self.answer_first(Reply.MESSAGE_UPDATE, Answer.UPDATED, components=components):
             return
         if self.place is None or not await edit_message(self.app.rest, self.place, self, components):
             log.info("%s: its message is gone or out of reach", self.event.key)
@@ -1895,7 +1894,7 @@ class ComponentContext(Context):
         """
         if self.shown and self.answer is Answer.NONE:
             await asyncio.sleep(0)  # the display goes first: its one answer then both answers and updates
-            await self.answer_first(hikari.ResponseType.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED)
+            await self.answer_first(Reply.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED)
         try:
             await super().respond(what, ephemeral=ephemeral)
         except ExpiredError as error:
@@ -1908,9 +1907,7 @@ class ComponentContext(Context):
         return (self._interaction.application_id, token) if token and self.answer is Answer.UPDATED else None
 
 
-async def edit_message(
-    rest: hikari.api.RESTClient, place: Place, ctx: ComponentContext | None, components: Sequence[Built]
-) -> bool:
+async def edit_message(rest: REST, place: Place, ctx: ComponentContext | None, components: Sequence[Built]) -> bool:
     """Change a message and return True; False when it is gone or out of reach.
 
     Through the click's token where there is one, for that is outside the bot's rate limits and reaches ephemeral
@@ -1945,9 +1942,7 @@ class Command(NamedTuple):
     auto_defer: AutoDefer
 
 
-OPTION_TYPES: Mapping[Any, hikari.OptionType] = MappingProxyType(
-    {str: hikari.OptionType.STRING, int: hikari.OptionType.INTEGER}
-)
+OPTION_TYPES = MappingProxyType({str: hikari.OptionType.STRING, int: hikari.OptionType.INTEGER})
 COMMAND_NAME = re.compile(r"[-_\w]{1,32}")
 
 
@@ -1983,12 +1978,14 @@ def read_command(function: Handler) -> Command:
         raise OperatorError(f"{place}: its description has {len(description)} characters; Discord allows 1 to 100.")
     if not inspect.iscoroutinefunction(function):
         raise OperatorError(f"{place} is no coroutine. Write: async def")
-    parameters = list(inspect.signature(function).parameters.values())[1:]
+    parameters = list(inspect.signature(function).parameters.values())
+    if not parameters:
+        raise OperatorError(f"{place} takes no ctx. Write: async def {name}(ctx: CommandContext) -> None")
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except Exception as error:  # whatever an annotation may hold
         raise OperatorError(f"{place}: {error}. {annotation_remedy(error)}") from error
-    options = [read_option(place, each, hints.get(each.name)) for each in parameters]
+    options = [read_option(place, each, hints.get(each.name)) for each in parameters[1:]]
     if len(options) > 25:
         raise OperatorError(f"{place}: {len(options)} options; Discord allows 25.")
     options.sort(key=lambda option: not option.is_required)  # Discord wants the required ones first
@@ -1999,29 +1996,28 @@ def read_option(place: str, parameter: inspect.Parameter, hint: Any) -> hikari.C
     """Return the option that a parameter stands for. Raises OperatorError when it cannot be one."""
     kind, *notes = typing.get_args(hint) if typing.get_origin(hint) is typing.Annotated else [hint]
     description = next((note for note in notes if isinstance(note, str)), parameter.name.replace("_", " "))
+    if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+        raise OperatorError(f"{place}: the parameter {parameter.name} must be plain, without * and /.")
     if kind not in OPTION_TYPES:
         raise OperatorError(f"{place}: the parameter {parameter.name} must be str or int to be an option.")
     if not COMMAND_NAME.fullmatch(parameter.name) or parameter.name != parameter.name.lower():
         raise OperatorError(f"{place}: {parameter.name} is no option name. Use up to 32 lower-case letters, digits, _.")
     if not 1 <= len(description) <= 100:
         raise OperatorError(f"{place}: the description of {parameter.name} must have 1 to 100 characters.")
-    required = parameter.default is inspect.Parameter.empty
-    return hikari.CommandOption(
-        type=OPTION_TYPES[kind], name=parameter.name, description=description, is_required=required
-    )
+    required, type = parameter.default is inspect.Parameter.empty, OPTION_TYPES[kind]
+    return hikari.CommandOption(type=type, name=parameter.name, description=description, is_required=required)
 
 
 def option_values(command: Command, given: Sequence[JSON]) -> dict[str, Any]:
     """Return what the person gave, by parameter. Raises msgspec.ValidationError when it does not fit."""
-    types = {
-        option.name: kind for option in command.options for kind, type in OPTION_TYPES.items() if type == option.type
-    }
+    kinds = {type: kind for kind, type in OPTION_TYPES.items()}
+    types = {option.name: kinds[hikari.OptionType(option.type)] for option in command.options}
     known = [each for each in given if each.get("name") in types]
     return {each["name"]: msgspec.convert(each.get("value"), types[each["name"]]) for each in known}
 
 
 async def register_commands(
-    rest: hikari.api.RESTClient, application: hikari.Snowflake, commands: Sequence[Command], guild: int | None
+    rest: REST, application: hikari.Snowflake, commands: Sequence[Command], guild: int | None
 ) -> bool:
     """Make Discord's list of commands equal to ours; return whether anything had to be sent."""
     there = await rest.fetch_application_commands(application, hikari.UNDEFINED if guild is None else guild)
@@ -2038,8 +2034,11 @@ async def register_commands(
 
 def outline(command: Command | hikari.SlashCommand) -> tuple[Any, ...]:
     """Return what matters of a command when it is compared with Discord's."""
-    options = [(each.name, int(each.type), each.description, each.is_required) for each in command.options or ()]
-    return command.name, command.description, options
+    fields = ("name", "type", "description", "is_required", "choices", "channel_types", "autocomplete")
+    limits = ("min_value", "max_value", "min_length", "max_length")
+    options = [tuple(getattr(each, name) or None for name in fields + limits) for each in command.options or ()]
+    extras = bool(getattr(command, "is_nsfw", False)), int(getattr(command, "default_member_permissions", 0))
+    return command.name, command.description, options, extras
 
 
 # ---- 7. Dispatch -----------------------------------------------------------------------------------------------------
@@ -2081,7 +2080,7 @@ class Display:
             carrier = next((click for click in clicks if click.answer is Answer.NONE), None)
             for click in clicks:
                 if click is not carrier:
-                    self._app.spawn(click.answer_first(hikari.ResponseType.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED))
+                    self._app.spawn(click.answer_first(Reply.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED))
             try:
                 shown = await self._edit(carrier, clicks)
             except (hikari.HikariError, OSError, TimeoutError) as error:
@@ -2097,9 +2096,7 @@ class Display:
     async def _edit(self, carrier: ComponentContext | None, clicks: list[ComponentContext]) -> bool:
         layout = self._layout
         try:
-            if carrier and await carrier.answer_first(
-                hikari.ResponseType.MESSAGE_UPDATE, Answer.UPDATED, components=layout
-            ):
+            if carrier and await carrier.answer_first(Reply.MESSAGE_UPDATE, Answer.UPDATED, components=layout):
                 self._via = carrier
                 return True
             self._via = next((click for click in reversed(clicks) if click.webhook), self._via)
@@ -2227,7 +2224,7 @@ class Dispatch:
         if ctx.answer is Answer.THINKING or (ctx.answer is Answer.NONE and isinstance(ctx, CommandContext)):
             await ctx.respond(ctx.texts.done, ephemeral=True)
         elif ctx.answer is Answer.NONE and not ctx.shown:
-            await ctx.answer_first(hikari.ResponseType.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED)
+            await ctx.answer_first(Reply.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED)
 
     async def _click(self, click: ComponentContext, route: Route, id: RecordId, raw_arguments: str) -> None:
         arguments = route.arguments.decode(raw_arguments)  # a forged custom id ends here
@@ -2393,9 +2390,8 @@ class Shard(hikari.impl.GatewayShardImpl):
             raise ValueError(f"{name!r} without what belongs to it")
         if name == "READY":
             me = write_json(data["user"])
-            self.cursor = Cursor(
-                self.id, self.gateway.fingerprint, data["session_id"], seq, data["resume_gateway_url"], me
-            )
+            url, session = data["resume_gateway_url"], data["session_id"]
+            self.cursor = Cursor(self.id, self.gateway.fingerprint, session, seq, url, me)
             self.gateway.app.accept(None, self.cursor)
         elif self.cursor:
             self.cursor = self.cursor._replace(seq=seq)
@@ -2511,9 +2507,7 @@ class Gateway(hikari.GatewayBot):
             self._identified_at[bucket] = asyncio.get_running_loop().time()
 
     async def _on_resumed(self, event: hikari.ShardResumedEvent) -> None:
-        if (
-            self.app.activity
-        ):  # a session shows what its IDENTIFY said, which an earlier version of the bot may have sent
+        if self.app.activity:  # the session still shows what an earlier bot.py's IDENTIFY said
             await event.shard.update_presence(activity=self.app.activity)
 
     async def stop_receiving(self) -> None:
@@ -2855,10 +2849,11 @@ def main(bot: BotFunction, arguments: Sequence[str] | None = None) -> None:
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Return the chosen command as `run` and its options."""
-    parser = argparse.ArgumentParser(description="A Discord bot that never loses a click.")
-    parser.add_argument("--config", type=Path, default=Path("config.env"), help="file with the settings (config.env)")
-    parser.set_defaults(run=run_bot)
-    commands = parser.add_subparsers(title="commands", metavar="")
+    common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    common.add_argument("--config", type=Path, metavar="FILE", help="where the settings are (config.env)")
+    parser = argparse.ArgumentParser(description="A Discord bot that never loses a click.", parents=[common])
+    parser.set_defaults(run=run_bot, config=Path("config.env"))
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, function, text in (
         ("run", run_bot, "run the bot; this is what happens without a command"),
         ("check", check_bot, "look for mistakes without connecting to anything"),
@@ -2866,7 +2861,8 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         ("backup", back_up, "copy the database, also while the bot runs"),
         ("playground", run_playground, "run the bot in a local Discord in your browser, with no account"),
     ):
-        commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".").set_defaults(run=function)
+        description = text[0].upper() + text[1:] + "."
+        commands.add_parser(name, help=text, description=description, parents=[common]).set_defaults(run=function)
     failed = commands.choices["failed"]
     failed.add_argument(
         "action", nargs="?", choices=("list", "retry", "discard"), default="list", help="list, if left out"
@@ -2966,11 +2962,10 @@ async def ask_running_bot(store: SQLiteStore, order: JSON) -> None:
 
 
 def back_up(_: BotFunction, options: argparse.Namespace) -> None:
-    """Copy the database into a new file for this user alone."""
+    """Copy the database."""
     store, file = kept_store(options), options.file
     if file.exists() and file.stat().st_size:
         raise OperatorError(f"{file} exists. Name a file that does not; a backup overwrites nothing.")
-    open_private(str(file))
     asyncio.run(visit(store, functools.partial(store.backup, file)))
     print(f"{file} is a copy of {store.path}. To restore it, stop the bot and put it in its place.")
 
@@ -2981,7 +2976,7 @@ def run_playground(_: BotFunction, options: argparse.Namespace) -> None:
         from playground.__main__ import main as start  # noqa: PLC0415
     except ImportError as error:
         raise OperatorError(f"{error}. The playground is a folder beside bot.py in the repository.") from error
-    start([options.script, "--port", str(options.port), *(["--no-open"] if options.no_open else [])])
+    sys.exit(start([options.script, "--port", str(options.port), *(["--no-open"] if options.no_open else [])]))
 
 
 if __name__ == "__main__":
