@@ -474,13 +474,17 @@ async def test_what_a_handler_saved_before_it_raised_is_what_the_next_click_find
         clicks = [play.click("alice")]
         await first.wait()
         clicks += [play.click("bob"), play.click("carol")]
-        await until(play.app.store.pending)
+        await until(lambda: three_wait(play))
         go_on.set()
         await asyncio.gather(*clicks)
         await play.at_rest()
         failed = await play.failed()
         assert [(each.failure.type, each.applied) for each in failed] == [("ValueError", True)]
         assert [await play.count(), play.shown] == [3, 3]
+
+
+async def three_wait(play: Play) -> bool:
+    return len(await play.app.store.pending()) == 3
 
 
 # Failures
@@ -799,6 +803,28 @@ async def test_sigterm_lets_the_running_handler_end_and_keeps_the_waiting_ones_f
         assert discord.gateway.identifies == 1
         assert await process.terminate() == 0
         assert not [line for line in process.log if "Traceback" in line or "Warning" in line or "ERROR" in line]
+
+
+async def test_what_a_killed_process_left_runs_before_what_is_new(tmp_path: Path) -> None:
+    store = tmp_path / "bot.db"
+    async with Discord() as discord:
+        process = await start(discord, "patient", store)
+        message = (await discord.user("alice").command("post")).message
+        assert message
+        for name in ("alice", "bob", "carol"):
+            discord.user(name).click("0", message=message)
+        await until(lambda: "alice begins" in process.log and len(rows(store, PENDING)) == 3)
+        process.kill()
+        await process.wait()
+        await process.start()
+        await process.ready()
+        await until(lambda: process.log.count("alice begins") == 2)
+        discord.user("dave").click("0", message=message)
+        await until(lambda: len(rows(store, PENDING)) == 4)
+        for name in ("dave", "carol", "bob", "alice"):
+            (tmp_path / name).touch()
+        await until(lambda: shown(discord, message) == 4)
+        assert state_of(store, message) == {"people": ["alice", "bob", "carol", "dave"]}
 
 
 PENDING = "SELECT key FROM inbox WHERE done_at IS NULL"

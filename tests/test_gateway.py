@@ -148,6 +148,34 @@ async def test_a_heartbeat_confirms_only_what_is_on_disk(tmp_path: Path) -> None
         assert (discord.gateway.identifies, discord.gateway.resumes) == (1, 1)
 
 
+class SlowDisk(bot.MemoryStore):
+    """A store that writes nothing more, once it is told so, until it may."""
+
+    def __init__(self) -> None:
+        super().__init__(bot.BotId(1))
+        self.holds, self.asked, self.go_on = False, asyncio.Event(), asyncio.Event()
+
+    async def flush(self) -> None:
+        if self.holds:
+            self.asked.set()
+            await self.go_on.wait()
+        await super().flush()
+
+
+async def test_a_heartbeat_waits_for_the_disk() -> None:
+    store = SlowDisk()
+    async with Discord() as discord, running(discord, store=store):
+        heartbeats = len(sent_by_client(discord, 1))
+        store.holds = True
+        discord.send_raw("VOICE_CHANNEL_STATUS_UPDATE", {})
+        send_frame(discord, b'{"op":1,"d":null}')
+        async with asyncio.timeout(5):
+            await store.asked.wait()
+        assert len(sent_by_client(discord, 1)) == heartbeats
+        store.go_on.set()
+        await until(lambda: len(sent_by_client(discord, 1)) > heartbeats)
+
+
 # The cursor and the disk
 
 
