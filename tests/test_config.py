@@ -284,7 +284,7 @@ def test_a_file_that_is_not_utf_8_is_one_mistake(mistakes: Mistakes, content: by
     [told] = mistakes(content, token=False)
     assert told.startswith("config.env cannot be read (")
     assert reason in told
-    assert told.endswith("). Save it as UTF-8 text that this user may read.")
+    assert told.endswith("). Save it as UTF-8 text this user may read.")
 
 
 def test_what_cannot_be_opened_is_one_mistake(path: Path) -> None:
