@@ -594,6 +594,14 @@ async def test_a_file_that_cannot_be_written_is_refused(as_ordinary_user: Path) 
 
 
 @on_posix
+async def test_a_folder_that_may_not_be_listed_does_no_harm(as_ordinary_user: Path) -> None:
+    as_ordinary_user.chmod(0o300)
+    async with opened(as_ordinary_user / "bot.db") as store:
+        await store.obey()
+        assert await accept(store, event(1)) == 1
+
+
+@on_posix
 async def test_another_users_lock_is_refused(as_ordinary_user: Path) -> None:
     path = as_ordinary_user / "bot.db"
     lock = path.with_name(f"bot.db.{BOT}.lock")
