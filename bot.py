@@ -941,6 +941,8 @@ class SQLiteStore(Store):
 
     async def backup(self, file: Path) -> None:
         """Write a copy of the database, as it is at this moment, into a new file for this user alone."""
+        if await asyncio.to_thread(file.exists):
+            raise OperatorError(f"{file} exists. Name a file that does not; a backup overwrites nothing.")
         open_private(str(file), str(file))
         try:  # VACUUM INTO reads in one snapshot and holds nobody up; copying the files of a live database corrupts it
             await self._reader.execute("VACUUM INTO ?", (str(file),))
@@ -2852,7 +2854,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     common.add_argument("--config", type=Path, metavar="FILE", help="where the settings are (config.env)")
     parser = argparse.ArgumentParser(description="A Discord bot that never loses a click.", parents=[common])
-    parser.set_defaults(run=run_bot, config=Path("config.env"))
+    parser.set_defaults(run=run_bot)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, function, text in (
         ("run", run_bot, "run the bot; this is what happens without a command"),
@@ -2873,7 +2875,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     playground.add_argument("script", nargs="?", default=sys.argv[0], help="the bot to run (this one)")
     playground.add_argument("--no-open", action="store_true", help="do not open the page in a browser")
     playground.add_argument("--port", type=int, default=8765, help="where the page is served, on 127.0.0.1 (8765)")
-    return parser.parse_args(arguments)
+    return parser.parse_args(arguments, argparse.Namespace(config=Path("config.env")))
 
 
 def run_bot(bot: BotFunction, options: argparse.Namespace) -> None:
@@ -2964,8 +2966,6 @@ async def ask_running_bot(store: SQLiteStore, order: JSON) -> None:
 def back_up(_: BotFunction, options: argparse.Namespace) -> None:
     """Copy the database."""
     store, file = kept_store(options), options.file
-    if file.exists() and file.stat().st_size:
-        raise OperatorError(f"{file} exists. Name a file that does not; a backup overwrites nothing.")
     asyncio.run(visit(store, functools.partial(store.backup, file)))
     print(f"{file} is a copy of {store.path}. To restore it, stop the bot and put it in its place.")
 
