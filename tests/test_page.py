@@ -703,6 +703,15 @@ async def test_a_failed_command_leaves_a_line_that_can_be_dismissed(pages: Pages
     await expect(script.talk.get_by_text("The application did not respond")).to_have_count(0)
 
 
+async def test_the_message_takes_the_place_of_its_command_at_once(pages: Pages) -> None:
+    script = await pages.scripted()
+    script.say(interaction(1, "pending", name="ping"))
+    await expect(script.talk.get_by_text("Sending the command…")).to_be_visible()
+    script.show(message(1, content="Pong", interaction_metadata={"id": "600000000000000001"}))
+    await expect(script.talk.locator(".message")).to_have_count(1)
+    await expect(script.talk.locator(".message")).to_contain_text("Pong")
+
+
 async def test_what_the_playground_refuses_is_said_and_frees_the_button(pages: Pages) -> None:
     script = await pages.scripted(poll(1))
     yes = script.page.get_by_role("button", name="Yes")

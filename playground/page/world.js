@@ -110,6 +110,7 @@ export class World {
   #putMessage(message) {
     if (!this.messages.has(message.id)) this.#noteNews(message);
     this.messages.set(message.id, message);
+    this.interactions.delete(message.interaction_metadata?.id); // its message says what became of a command
     for (const key of this.#chosen.keys()) if (key.startsWith(`${message.id}/`)) this.#chosen.delete(key);
     this.tell("messages");
   }
