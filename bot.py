@@ -2847,6 +2847,9 @@ def main(bot: BotFunction, arguments: Sequence[str] | None = None) -> None:
     except StoreError as error:
         print(f"{error}\nWhat was accepted is on disk; start the bot again when the cause is mended.", file=sys.stderr)
         sys.exit(1)
+    except Exception as error:  # a bug; Python's own traceback would not be redacted
+        print(redact("".join(traceback.format_exception(error))), file=sys.stderr)
+        sys.exit(1)
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
