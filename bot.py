@@ -2436,6 +2436,8 @@ class Gateway(hikari.GatewayBot):
             intents=app.intents,
             rest_url=config.api,
             loads=read_json,
+            # Keep connections: hikari's default makes a new one for every answer, for the sake of Windows.
+            http_settings=hikari.impl.HTTPSettings(force_close_transports=sys.platform == "win32"),
             cache_settings=hikari.impl.CacheSettings(components=hikari.api.CacheComponents.ME),
             auto_chunk_members=False,
         )
@@ -2621,7 +2623,7 @@ class App:
 
     async def run(self) -> None:
         """Run the bot until it is told to stop. Raises OperatorError, StoreError, or what took a part down."""
-        self._stopping = asyncio.Event()
+        self._stopping, self._started = asyncio.Event(), asyncio.Event()
         self.store = self._given_store or open_store(self.config)
         await self.store.open()
         try:
@@ -2649,10 +2651,12 @@ class App:
     async def _live_on_gateway(self) -> None:
         try:
             await self.gateway.live()
+            raise RuntimeError("the gateway connection ended by itself")
         except Exception as error:
-            self.stop(error)
-        if not self._stopping.is_set():
-            self.stop(RuntimeError("the gateway connection ended by itself"))
+            if not self._stopping.is_set():
+                self.stop(error)
+        finally:
+            self._started.set()
 
     async def _on_rest_ready(self, _: hikari.StartingEvent) -> None:
         try:
@@ -2661,6 +2665,9 @@ class App:
             self.stop(error)
 
     async def _on_started(self, _: hikari.StartedEvent) -> None:
+        self._started.set()
+        if self._stopping.is_set():
+            return
         log.info("%s is running as process %d. Stop it with Ctrl-C.", self.gateway.get_me(), os.getpid())
         self.spawn(self._register_commands())
 
@@ -2681,6 +2688,8 @@ class App:
             self.stop(error)
 
     async def _drain(self) -> None:
+        with contextlib.suppress(TimeoutError):  # hikari cannot undo half a start: let it come to its end
+            await asyncio.wait_for(self._started.wait(), self.config.drain_s)
         await self.gateway.stop_receiving()
         loop, me = asyncio.get_running_loop(), asyncio.current_task()
         deadline = loop.time() + self.config.drain_s
