@@ -63,20 +63,34 @@ def shown_is_noted(store: Path) -> bool:
     return not rows(store, "SELECT key FROM record WHERE shown < version OR message IS NULL")
 
 
-async def test_a_kill_after_a_commands_answer_posts_nothing_twice(tmp_path: Path) -> None:
+COMMAND_POINTS = [
+    "after accept",
+    "after the handler",
+    "after the commit",
+    "before the edit",
+    "after the request",
+    "after a command's answer",
+]
+
+
+@pytest.mark.parametrize("point", COMMAND_POINTS)
+async def test_a_kill_at_any_step_of_a_command_posts_one_message_with_one_record(point: str, tmp_path: Path) -> None:
     store = tmp_path / "bot.db"
     async with Discord() as discord:
-        process = await start(discord, "killed", store, POINT="after a command's answer")
+        process = await start(discord, "killed", store, POINT=point)
         await discord.user("alice").command("post")
         await until(lambda: not rows(store, PENDING))
         (tmp_path / "armed").touch()
-        await discord.user("bob").command("post")
+        bobs = discord.user("bob").start_command("post", {})
         assert await process.wait() == -9
         await process.start()
         await process.ready()
         await until(lambda: not rows(store, PENDING))
-        assert len(discord.messages()) == 2
         assert rows(store, "SELECT count(*) FROM record") == [(2,)]
+        assert len(discord.messages()) == (1 if bobs.state == "failed" else 2)
+        if bobs.state == "failed":  # this machine was too slow for Discord's 3 s: the list says so
+            assert rows(store, "SELECT type FROM failed") == [("ExpiredError",)]
+            return
         assert (await discord.user("carol").click("0", message=discord.messages()[1])).state == "answered"
         assert [shown(discord, message) for message in discord.messages()] == [0, 1]
         assert rows(store, "SELECT * FROM failed") == []

@@ -715,6 +715,8 @@ async def test_a_click_made_while_the_bot_was_away_is_deferred_by_its_own_age(tm
         clicked_at = discord.clock.now()
         await until(lambda: discord.clock.now() > clicked_at + 1.1)
         async with running(discord, cls, posting(cls), store=bot.SQLiteStore(path, bot.BotId(1))) as app:
+            if discord.clock.now() > clicked_at + 2.5:
+                pytest.skip("this machine took too long to start the bot for anybody to be answered in time")
             assert (await click).state == "deferred"
             go_on.set()
             await at_rest(app.store)

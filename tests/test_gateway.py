@@ -316,8 +316,27 @@ async def test_a_connection_that_ends_is_taken_up_again_whatever_the_code() -> N
         *(survive(f"{code}", lambda discord, code=code: discord.gateway.drop(code)) for code in resumed),
         *(survive(f"{code}", lambda discord, code=code: discord.gateway.drop(code), 2) for code in (4007, 4009)),
         survive("op 7", lambda discord: discord.gateway.reconnect()),
+        survive("op 9 true", lambda discord: send_frame(discord, b'{"op":9,"d":true}')),
     )
     assert wrong == []
+
+
+async def test_an_event_that_is_replayed_although_it_is_done_runs_once(tmp_path: Path) -> None:
+    cls, path = view(), tmp_path / "bot.db"
+    async with Discord() as discord:
+        alice = discord.user("alice")
+        async with running(discord, cls, posting(cls), store=bot.SQLiteStore(str(path), bot.BotId(1))):
+            message = (await alice.command("post")).message
+            assert message
+            for count in range(3):
+                await alice.click(f"{count}", message=message)
+        rows(path, "UPDATE cursor SET seq=1")
+        async with running(discord, cls, posting(cls), store=bot.SQLiteStore(str(path), bot.BotId(1))) as app:
+            await alice.click("3", message=message)
+            await at_rest(app.store)
+        [resumed] = [entry.data for entry in discord.journal.of("gateway") if entry.data["what"] == "resumed"]
+        assert resumed["replayed"] >= 4
+        assert (shown(discord, message), len(discord.messages())) == (4, 1)
 
 
 async def test_a_resume_that_is_closed_with_4007_ends_in_a_new_session(tmp_path: Path) -> None:
