@@ -344,7 +344,7 @@ ASK = {"name": "ask", "description": "Ask it.", "options": [OPTION]}
         ASK | {"options": [OPTION | {"max_length": 5}]},
         ASK | {"options": [OPTION | {"autocomplete": True}]},
         ASK | {"nsfw": True},
-        ASK | {"default_member_permissions": "0"},
+        ASK | {"default_member_permissions": "8"},  # "0" and none at all are the same to hikari
     ],
     ids=["a context menu", "choices", "a length", "autocomplete", "nsfw", "permissions"],
 )
