@@ -1388,19 +1388,11 @@ class Registration(NamedTuple):
 
 
 class View(msgspec.Struct):
-    """A message with state. Fields are the state; `render` says how it looks; handlers change it.
+    """A message with state: its fields are the state, `render` says how it looks, handlers change it.
 
-    @register(name="counter", version=1, state=InStore(ttl=WEEK))
-    class Counter(View):
-        count: int = 0
-
-        def render(self) -> Layout:
-            return Row(Button(self.add, label=f"{self.count}"))
-
-        @handler
-        async def add(self, ctx: ComponentContext) -> None:
-            self.count += 1
-            await ctx.rerender()
+    async def add(self, ctx: ComponentContext) -> None:  # with @handler above it, and Button(self.add, …) in render
+        self.count += 1
+        await ctx.rerender()
     """
 
     registration: ClassVar[Registration]
@@ -2105,7 +2097,7 @@ class Display:
             return self._place is None or await edit_message(self._app.rest, self._place, self._via, layout)
         except hikari.BadRequestError as error:
             log.error("%s %s: Discord refuses its message: %s", *self._id, error)
-            return False
+            return True  # as good as shown: the next version may be taken
 
     async def _pause(self, seconds: float | None) -> None:
         if seconds is None:  # an hour of failures; the next click, or the next start, tries again

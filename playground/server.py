@@ -108,7 +108,7 @@ class Discord:
         await self._runner.setup()
         try:
             await web.TCPSite(self._runner, HOST, self._port).start()
-        except OSError as problem:
+        except (OSError, OverflowError) as problem:
             await self._runner.cleanup()
             why = "is taken" if problem.errno == errno.EADDRINUSE else f"cannot be used ({problem.strerror})"
             raise ValueError(
