@@ -110,7 +110,8 @@ class Discord:
             await web.TCPSite(self._runner, HOST, self._port).start()
         except (OSError, OverflowError) as problem:
             await self._runner.cleanup()
-            why = "is taken" if problem.errno == errno.EADDRINUSE else f"cannot be used ({problem.strerror})"
+            taken = isinstance(problem, OSError) and problem.errno == errno.EADDRINUSE
+            why = "is taken" if taken else f"cannot be used ({problem})"
             raise ValueError(
                 f"Port {self._port} {why}. Stop what uses it, or choose another one with --port."
             ) from None
