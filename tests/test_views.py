@@ -191,6 +191,25 @@ def test_an_argument_of_another_type_is_refused(raw: str) -> None:
         route.arguments.decode(raw)
 
 
+@pytest.mark.parametrize(
+    ("given_", "why"),
+    [
+        ((), "Expected `array` of length 1"),
+        ((1, 2), "Expected `array` of length 1"),
+        (("1",), "Expected `int`, got `str` - at `$[0]`"),
+    ],
+)
+def test_a_button_that_its_handler_could_not_take_is_refused_where_it_is_built(given_: Any, why: str) -> None:
+    def render(self: Any) -> Layout:
+        return bot.Row(bot.Button(self.press, *given_, label="B"))
+
+    cls = kit.view(handler_of(int), members={"render": render})
+    registry(cls)
+    with pytest.raises(LayoutError) as refused:
+        lay_out(cls(), RecordId("counter", KEY))
+    assert str(refused.value) == f"view counter: press cannot be called with {given_}: {why}."
+
+
 # Keys
 
 
@@ -336,14 +355,32 @@ def test_only_marked_methods_are_handlers() -> None:
     assert views.route("other", "marked") is None
 
 
+def without_wraps(function: Any) -> Any:
+    """A decorator as people write it: what it returns has another name."""
+
+    async def wrapper(self: Any, ctx: Any) -> None:
+        await function(self, ctx)
+
+    return wrapper
+
+
+@register(name="renamed")
+class Renamed(View):
+    def render(self) -> Layout:
+        return bot.Row(bot.Button(self.press, label="B"))
+
+    @handler
+    @without_wraps
+    async def press(self, ctx: ComponentContext) -> None: ...
+
+
 def test_a_handler_under_another_name_is_refused_where_it_is_built() -> None:
-    """Its custom ids would lead nowhere. A decorator without functools.wraps makes such a one."""
-
-    async def wrapper(self: Any, ctx: Any) -> None: ...
-
+    """Its custom ids would lead nowhere."""
     with pytest.raises(LayoutError) as refused:
-        lay_out(kit.view(wrapper)(), RecordId("counter", KEY))
-    assert str(refused.value) == "view counter: 'wrapper' is no @handler of this view. Pass self.method."
+        lay_out(Renamed(), RecordId("renamed", KEY))
+    assert str(refused.value) == (
+        "view renamed: wrapper is not the name of its method. Put functools.wraps on its decorator."
+    )
 
 
 class Kid(kit.Counting): ...
