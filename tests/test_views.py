@@ -309,7 +309,7 @@ WRITE_IT = "Counter.press cannot be a handler. Write: async def press(self, ctx:
         (untyped, "Counter.press: the argument which has no type. Write for example which: int"),
         (
             handler_of("Nowhere"),
-            "Counter.press: name 'Nowhere' is not defined. Import the type where bot.py can see it.",
+            "Counter.press: name 'Nowhere' is not defined. Use types such as int or str, imported where bot.py sees them.",  # noqa: E501
         ),
     ],
 )
@@ -507,6 +507,9 @@ class Poll(View):
     question: str
     yes: int = 0
     voters: set[int] = field(default_factory=set[int])
+
+    def render(self) -> Layout:
+        return TextDisplay(self.question)
 
     @classmethod
     def migrate(cls, version: int, state: dict[str, Any]) -> dict[str, Any]:
