@@ -62,6 +62,7 @@ import io
 import itertools
 import json
 import logging
+import operator
 import os
 import re
 import secrets
@@ -113,6 +114,9 @@ LAZY_WRITE_AFTER_S = 0.5  # what may be lost waits at most this long for a trans
 SESSION_AGE_MAX_S = 30 * DAY  # then a new one: a session resumed for months was seen to lose its intents
 HANDLER_TRIES = 3  # how often a click whose state was changed under it runs again on the fresh state
 SHOW_RETRY_S = (1, 2, 4, 8, 16, 30, 60)  # pauses between attempts to repair a message; the last one repeats
+ALONE_MAX_S = (
+    10.0  # an event that may have killed the process has it for itself so long; a waiting handler holds up nobody
+)
 LOOP_LAG_MAX_S = 1.0  # a handler that holds the event loop longer is named in the log
 CUSTOM_ID_MAX = 100  # characters, for Discord
 CLOSE_KEEPING_SESSION = 4000  # Discord ends a session when its client closes with 1000 or 1001
@@ -220,11 +224,6 @@ def read_token(text: str) -> str:
     return text
 
 
-def read_url(text: str) -> str:
-    """Return the address as hikari wants it."""
-    return text.rstrip("/")
-
-
 class Setting(NamedTuple):
     """How a setting is read: where it goes, what it looks like, how it becomes a value, what to write instead."""
 
@@ -240,7 +239,7 @@ GUILD = "a server's id. Turn on Developer Mode in Discord, right-click your serv
 SETTINGS: Mapping[str, Setting] = MappingProxyType(
     {
         "DISCORD_TOKEN": Setting("token", r"(?s).*", read_token, ""),
-        "DISCORD_API": Setting("api", r"https?://[^/\s]+(/\S*)?", read_url, API),
+        "DISCORD_API": Setting("api", r"https?://[^/\s]+(/\S*)?", operator.methodcaller("rstrip", "/"), API),
         "STORE": Setting("store", r":memory:|sqlite:(?!//).*[^/\s].*", str, STORES),
         "DEV_GUILD": Setting("dev_guild", r"[1-9]\d{14,18}", int, GUILD),
         "LOG_LEVEL": Setting("log_level", r"(?i)debug|info|warning|error", str.upper, "DEBUG, INFO, WARNING or ERROR"),
@@ -279,10 +278,10 @@ def _read_env_file(path: Path) -> tuple[dict[str, tuple[str, str]], list[str]]:
 
 
 class StateConflictError(Exception):
-    """The record was changed by somebody else since it was loaded. Nothing of this change was written.
+    """The record was changed by somebody else since it was loaded; nothing of this change was written.
 
-    In a view's handler `self` now holds the state that won: apply the change again and rerender, or let the error
-    through, and a click that has answered nothing runs again on the fresh state, three times at most.
+    `self` now holds the state that won: apply the change again and rerender, or let the error through, and a click that
+    has said nothing runs again on the fresh state, three times at most.
     """
 
 
@@ -328,7 +327,7 @@ def without_token(body: bytes) -> bytes:
     """Return an interaction's body without its token: what is kept for long holds no secret."""
     try:
         payload: Any = read_json(body)
-        payload.pop("token", None)
+        payload.update({"token": ""} if "token" in payload else {})
         return write_json(payload)
     except (ValueError, AttributeError, TypeError):
         return body
@@ -502,7 +501,7 @@ class Store(ABC):
         """
 
     @abstractmethod
-    async def fail(self, event: Event, failure: Failure, *, applied: bool) -> None:
+    async def fail(self, event: Event, failure: Failure) -> None:
         """Move the event to the failed list, of which the newest `max_failed` are kept."""
 
     @abstractmethod
@@ -545,8 +544,9 @@ class Store(ABC):
     async def purge(self) -> int:
         """Delete some keys of long done events and some expired records; return how many rows."""
 
-    async def obey(self) -> None:  # noqa: B027 - most stores have nothing to obey
-        """Do what a command line asked of the process that has this store; called once a second."""
+    async def obey(self) -> bool:
+        """Do what a command line asked of the process that has this store, once a second; return whether it did."""
+        return False
 
 
 class InUseError(OperatorError):
@@ -904,13 +904,14 @@ class SQLiteStore(Store):
         # The key stays to recognise copies; the body, with its interaction token, goes.
         return "UPDATE inbox SET done_at=?, body=x'' WHERE bot=? AND key=?", (self._now(), self.bot, key)
 
-    async def fail(self, event: Event, failure: Failure, *, applied: bool) -> None:
+    async def fail(self, event: Event, failure: Failure) -> None:
         insert = (
-            "INSERT OR REPLACE INTO failed(bot, key, body, failed_at, type, text, place, applied, runs)"
-            " SELECT ?, ?, ?, ?, ?, ?, ?, ?, coalesce((SELECT runs FROM inbox WHERE bot=? AND key=?), 0)"
+            "INSERT OR REPLACE INTO failed(bot, key, body, failed_at, type, text, place, runs, applied)"
+            " SELECT ?, ?, ?, ?, ?, ?, ?, coalesce(sum(runs), 0), coalesce(sum(done_at IS NOT NULL), 0)"
+            " FROM inbox WHERE bot=? AND key=?"
         )
         body = without_token(event.body)
-        values = (self.bot, event.key, body, self._now(), *failure, applied, self.bot, event.key)
+        values = (self.bot, event.key, body, self._now(), *failure, self.bot, event.key)
         newest = "SELECT id FROM failed WHERE bot=? ORDER BY id DESC LIMIT 1 OFFSET ?"
         trim = f"DELETE FROM failed WHERE bot=? AND id <= ({newest})"
         trimmed = (self.bot, self.bot, self._max_failed)
@@ -934,10 +935,12 @@ class SQLiteStore(Store):
         chosen = (self.bot, not keys, json.dumps(list(keys)))
         return await self._write(statements((f"DELETE FROM failed WHERE {CHOSEN}", chosen)))
 
-    async def obey(self) -> None:
-        for order in take_orders(self.path, self.bot):
+    async def obey(self) -> bool:
+        orders = take_orders(self.path, self.bot)
+        for order in orders:
             act = self.retry_failed if order["do"] == "retry" else self.discard_failed
             log.info("%s: %d failed events, as the command line asked", order["do"], await act(order["keys"]))
+        return bool(orders)
 
     async def backup(self, file: Path) -> None:
         """Write a copy of the database, as it is at this moment, into a new file for this user alone."""
@@ -1169,13 +1172,13 @@ def emoji_json(emoji: str, at: str) -> JSON | None:
     """Return an emoji as Discord wants it, or None for ""."""
     if not emoji:
         return None
-    try:
+    with contextlib.suppress(ValueError):
         parsed = hikari.Emoji.parse(emoji)
-    except ValueError:
-        raise LayoutError(f"{at}: {emoji!r} is no emoji. Paste one, or write <:name:id>.") from None
-    if isinstance(parsed, hikari.CustomEmoji):
-        return {"id": str(parsed.id), "name": parsed.name, "animated": parsed.is_animated}
-    return {"name": emoji}
+        if isinstance(parsed, hikari.CustomEmoji):
+            return {"id": str(parsed.id), "name": parsed.name, "animated": parsed.is_animated}
+        if not emoji.isascii():
+            return {"name": emoji}
+    raise LayoutError(f"{at}: {emoji!r} is no emoji. Paste one, or write <:name:id>.")
 
 
 def option_json(option: Option | str) -> JSON:
@@ -1207,10 +1210,7 @@ class Built(hikari.api.ComponentBuilder):
 
 
 class Limits(NamedTuple):
-    """Discord's rules for one type: the least and most of a field's characters or entries, and what may stand inside.
-
-    From the components reference and the message resource, July 2026.
-    """
+    """Discord's rules for one type, as of July 2026: least and most of a field, and what may stand inside."""
 
     name: str
     lengths: tuple[tuple[str, int, int], ...] = ()
@@ -1388,12 +1388,7 @@ class Registration(NamedTuple):
 
 
 class View(msgspec.Struct):
-    """A message with state: its fields are the state, `render` says how it looks, handlers change it.
-
-    async def add(self, ctx: ComponentContext) -> None:  # with @handler above it, and Button(self.add, …) in render
-        self.count += 1
-        await ctx.rerender()
-    """
+    """A message with state: its fields are the state, `render` says how it looks, handlers change it (section 11)."""
 
     registration: ClassVar[Registration]
 
@@ -1456,7 +1451,7 @@ def register(
 ) -> Callable[[type[V]], type[V]]:
     """Mark a view class. `name` is in every custom id and in the store for ever: never change or reuse it.
 
-    Raise `version` when the fields change in a way old states do not fit, and write `migrate`. `app.add` registers it.
+    Raise `version` when fields change so that old states do not fit, and write `migrate`.
     """
 
     def mark(cls: type[V]) -> type[V]:
@@ -1471,10 +1466,7 @@ def handler(function: F) -> F: ...
 @typing.overload
 def handler(*, auto_defer: AutoDefer) -> Callable[[F], F]: ...
 def handler(function: F | None = None, *, auto_defer: AutoDefer | None = None) -> F | Callable[[F], F]:
-    """Mark a method of a view that components may call: `async def name(self, ctx, …arguments of the component)`.
-
-    Its name is in every custom id: to rename it, keep the old one until old messages are gone.
-    """
+    """Mark a method that components may call: `async def name(self, ctx, …)`. Its name is in every custom id."""
 
     def mark(method: F) -> F:
         method.__dict__["auto_defer"] = auto_defer
@@ -1483,9 +1475,9 @@ def handler(function: F | None = None, *, auto_defer: AutoDefer | None = None) -
     return mark(function) if function else mark
 
 
-def is_handler(method: object) -> bool:
-    """Return whether @handler marked it."""
-    return "auto_defer" in getattr(method, "__dict__", {})
+def is_marked(thing: object, mark: Literal["auto_defer", "command"]) -> bool:
+    """Return whether @handler or @command marked it."""
+    return mark in getattr(thing, "__dict__", {})
 
 
 class Route(NamedTuple):
@@ -1516,7 +1508,7 @@ class Views:
         if self.classes.get(name, cls) is not cls:
             raise OperatorError(f"{cls.__name__}: {self.classes[name].__name__} is registered as {name!r} already.")
         self.classes[name] = cls
-        for method_name, method in inspect.getmembers(cls, is_handler):
+        for method_name, method in inspect.getmembers(cls, lambda member: is_marked(member, "auto_defer")):
             self._routes[name, method_name] = read_handler(cls, method_name, method)
 
     def route(self, view: str, method: str) -> Route | None:
@@ -1542,16 +1534,12 @@ def read_handler(cls: type[View], name: str, method: Handler) -> Route:
         types: Any = tuple.__class_getitem__(tuple(hints[each.name] for each in parameters[2:]))
         decoder = msgspec.json.Decoder(types, dec_hook=read_id)
     except Exception as error:  # whatever an annotation may hold
-        raise OperatorError(f"{place}: {error}. {annotation_remedy(error)}") from error
+        raise OperatorError(
+            f"{place}: {error}. Use types such as int or str, imported where bot.py sees them."
+        ) from error
     auto_defer = method.__dict__["auto_defer"] or cls.registration.auto_defer
     method.__dict__["decoder"] = decoder  # so that a component's arguments are checked where it is built
     return Route(cls, method, decoder, auto_defer, place)
-
-
-def annotation_remedy(error: Exception) -> str:
-    """Return what to do about an annotation that cannot be read."""
-    by_name = isinstance(error, NameError)
-    return "Import the type where bot.py can see it." if by_name else "Use types such as int or str."
 
 
 # The id codec: poll:Kx3fQ8pAzbQ:vote_yes:5,"a" — view, key of its record, handler, arguments as JSON without brackets.
@@ -1589,7 +1577,7 @@ def lay_out(view: View, id: RecordId) -> list[Built]:
     def name_id(method: Handler, args: tuple[Any, ...]) -> str:
         method_name = getattr(method, "__name__", "")
         function = getattr(method, "__func__", None)
-        if getattr(method, "__self__", None) is not view or not is_handler(method):
+        if getattr(method, "__self__", None) is not view or not is_marked(method, "auto_defer"):
             raise LayoutError(f"{method_name or method!r} is no @handler of this view. Pass self.method.")
         if getattr(type(view), method_name, None) is not function:
             raise LayoutError(f"{method_name} is not the name of its method. Put functools.wraps on its decorator.")
@@ -1605,8 +1593,13 @@ def lay_out(view: View, id: RecordId) -> list[Built]:
 
 
 def encode_state(view: View) -> bytes:
-    """Return the view's fields as the store keeps them. Raises TypeError for a value that JSON cannot hold."""
-    return write_json(view)
+    """Return the view's fields as the store keeps them. Raises TypeError for what could not be read again."""
+    data = write_json(view)
+    try:
+        msgspec.json.decode(data, type=type(view), dec_hook=read_id)
+    except msgspec.ValidationError as error:
+        raise TypeError(f"view {view.registration.name} is not saved: {error}") from error
+    return data
 
 
 def decode_state(cls: type[V], saved: Saved) -> V:
@@ -1624,7 +1617,7 @@ def decode_state(cls: type[V], saved: Saved) -> V:
 
 def unsaved_fields(view: View, saved: Saved) -> str:
     """Return the names of the fields in which the view differs from its record, or ""."""
-    if encode_state(view) == saved.data:
+    if write_json(view) == saved.data:
         return ""
     before = decode_state(type(view), saved)
     return ", ".join(name for name in view.__struct_fields__ if getattr(view, name) != getattr(before, name))
@@ -1635,6 +1628,7 @@ async def create_record(store: Store, view: View, key: str, now: float) -> tuple
     name, version, state, _ = view.registration
     expires_at = None if state.ttl is None else now + state.ttl
     saved = Saved(RecordId(name, key), 0, version, encode_state(view), 0, None, expires_at)
+    lay_out(view, saved.id)  # what cannot be shown is not saved
     try:
         await store.commit([saved], None)
     except StateConflictError:
@@ -1747,9 +1741,8 @@ class Context:
 
     async def defer(self) -> None:
         """Tell Discord that the answer takes longer than 3 s. Auto-defer does it after 2 s anyway."""
-        if self.auto_defer is not AutoDefer.OFF:
-            answer = Answer.UPDATED if self.auto_defer is AutoDefer.UPDATE else Answer.THINKING
-            await self.answer_first(self.auto_defer.value, answer)
+        way = type(self).auto_defer if self.auto_defer is AutoDefer.OFF else self.auto_defer
+        await self.answer_first(way.value, Answer.UPDATED if way is AutoDefer.UPDATE else Answer.THINKING)
 
     def start_timer(self) -> None:
         """Defer 2 s after the click, as far as the clocks agree, if nobody has answered by then."""
@@ -1758,7 +1751,7 @@ class Context:
         asyncio.get_running_loop().call_later(due_s, self._defer_if_unanswered)
 
     def _defer_if_unanswered(self) -> None:
-        if self.answer is Answer.NONE:
+        if self.answer is Answer.NONE and self.auto_defer is not AutoDefer.OFF:
             self.app.spawn(self.defer())
 
     async def _save(self, view: View) -> tuple[View, Saved]:
@@ -1855,23 +1848,28 @@ class ComponentContext(Context):
         layout = lay_out(view, saved.id)
         version, place = view.registration.version, self.place or saved.place
         successor = saved._replace(data=encode_state(view), model=version, place=place)
+        # Shielded: a handler that is cancelled here has saved all the same, and must be known to have.
+        await asyncio.shield(asyncio.ensure_future(self._save_and_show(view, successor, layout)))
+
+    async def _save_and_show(self, view: View, successor: Saved, layout: list[Built]) -> None:
         try:
             await self.app.store.commit([successor], None if self.applied else self.event.key)
         except StateConflictError:
             await self._adopt_winner()
             raise
         self.applied = self.shown = True
-        self._bound = view, successor._replace(version=saved.version + 1)
+        self._bound = view, successor._replace(version=successor.version + 1)
         self.app.show(self._bound[1], layout, self)
 
     async def _adopt_winner(self) -> None:
         view, saved = self.bound
         winner = await self.app.store.load(saved.id)
-        if winner:
-            state = decode_state(type(view), winner)
-            for name in view.__struct_fields__:
-                setattr(view, name, getattr(state, name))
-            self._bound = view, winner
+        if winner is None:
+            raise StateUnreadableError(f"{saved.id.name} {saved.id.key} is gone: its ttl is over.")
+        state = decode_state(type(view), winner)
+        for name in view.__struct_fields__:
+            setattr(view, name, getattr(state, name))
+        self._bound = view, winner
 
     async def edit(self, layout: Layout) -> None:
         """Change the message the component sits on, without state. Raises LayoutError."""
@@ -1886,8 +1884,10 @@ class ComponentContext(Context):
 
         When it is too late for Discord to take it, this is logged and the handler goes on: its click still counts.
         """
-        if self.shown and self.answer is Answer.NONE:
-            await asyncio.sleep(0)  # the display goes first: its one answer then both answers and updates
+        if self.answer is Answer.NONE and (self.shown or (self.place and self.place.ephemeral)):
+            await asyncio.sleep(
+                0
+            )  # the display goes first; and a reply would leave no way to change an ephemeral message
             await self.answer_first(Reply.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED)
         try:
             await super().respond(what, ephemeral=ephemeral)
@@ -1957,11 +1957,6 @@ def command(name: str, description: str, *, auto_defer: AutoDefer = AutoDefer.ME
     return mark
 
 
-def is_command(thing: object) -> bool:
-    """Return whether @command marked it."""
-    return "command" in getattr(thing, "__dict__", {})
-
-
 def read_command(function: Handler) -> Command:
     """Return the command of a marked function. Raises OperatorError, naming function and parameter."""
     name, description, auto_defer = function.__dict__["command"]
@@ -1978,7 +1973,9 @@ def read_command(function: Handler) -> Command:
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except Exception as error:  # whatever an annotation may hold
-        raise OperatorError(f"{place}: {error}. {annotation_remedy(error)}") from error
+        raise OperatorError(
+            f"{place}: {error}. Use types such as int or str, imported where bot.py sees them."
+        ) from error
     options = [read_option(place, each, hints.get(each.name)) for each in parameters[1:]]
     if len(options) > 25:
         raise OperatorError(f"{place}: {len(options)} options; Discord allows 25.")
@@ -2168,12 +2165,17 @@ class Dispatch:
         try:
             ctx, run = self._read(event)
             ctx.start_timer()
-            async with self._gate:  # a lock lets in in the order of asking
+            await self._gate.acquire()  # a lock lets in in the order of asking
+            with contextlib.ExitStack() as gate:
+                gate.callback(self._gate.release)
                 if alone:
                     await self._app.store.begin(event.key)
-                    await self._apply(ctx, run)
-            if not alone:
-                await self._apply(ctx, run)
+                    asyncio.get_running_loop().call_later(ALONE_MAX_S, gate.close)
+                else:
+                    gate.close()
+                await run()
+                if not ctx.applied:
+                    await self._app.store.commit([], event.key)
             await self._settle(ctx)
         except StoreError as error:
             self._app.stop(error)
@@ -2182,11 +2184,6 @@ class Dispatch:
             if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
                 raise  # the bot is stopping: the event stays in the inbox
             await self._fail(ctx, event, error)
-
-    async def _apply(self, ctx: Context, run: Callable[[], Awaitable[None]]) -> None:
-        await run()
-        if not ctx.applied:
-            await self._app.store.commit([], ctx.event.key)
 
     def _read(self, event: Event) -> tuple[Context, Callable[[], Awaitable[None]]]:
         interaction = msgspec.json.decode(event.body, type=Interaction, strict=False)
@@ -2215,10 +2212,13 @@ class Dispatch:
 
     async def _settle(self, ctx: Context) -> None:
         """Leave nobody waiting for an answer that the handler did not give."""
-        if ctx.answer is Answer.THINKING or (ctx.answer is Answer.NONE and isinstance(ctx, CommandContext)):
-            await ctx.respond(ctx.texts.done, ephemeral=True)
-        elif ctx.answer is Answer.NONE and not ctx.shown:
-            await ctx.answer_first(Reply.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED)
+        try:
+            if ctx.answer is Answer.THINKING or (ctx.answer is Answer.NONE and isinstance(ctx, CommandContext)):
+                await ctx.respond(ctx.texts.done, ephemeral=True)
+            elif ctx.answer is Answer.NONE and not ctx.shown:
+                await ctx.answer_first(Reply.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED)
+        except Exception as error:  # the handler did its work: this is no failure of its event
+            log.warning("%s: the person could not be answered: %s", ctx.event.key, error)
 
     async def _click(self, click: ComponentContext, route: Route, id: RecordId, raw_arguments: str) -> None:
         arguments = route.arguments.decode(raw_arguments)  # a forged custom id ends here
@@ -2233,7 +2233,7 @@ class Dispatch:
                     lane.saved = click.bound[1]
                     return
                 except StateConflictError:
-                    if attempt == HANDLER_TRIES or click.applied or click.answer is not Answer.NONE:
+                    if attempt == HANDLER_TRIES or click.applied or click.answer is Answer.REPLIED:
                         raise
 
     async def _load(self, lane: Lane, id: RecordId) -> Saved | None:
@@ -2245,7 +2245,8 @@ class Dispatch:
         view = decode_state(route.view, saved)
         click.bind(view, saved)
         if not await view.check(click):
-            await click.respond(click.texts.not_for_you, ephemeral=True)
+            if click.answer is not Answer.REPLIED:
+                await click.respond(click.texts.not_for_you, ephemeral=True)
             return
         await route.function(view, click, *arguments)
         if changed := unsaved_fields(view, click.bound[1]):
@@ -2256,7 +2257,7 @@ class Dispatch:
         trace = None if isinstance(error, ExpiredError) else error
         log.error("%s failed and is on the failed list: %s: %s", event.key, *failure[:2], exc_info=trace)
         try:
-            await self._app.store.fail(event, failure, applied=bool(ctx and ctx.applied))
+            await self._app.store.fail(event, failure)
             if ctx and not (ctx.answer is Answer.EXPIRED or isinstance(error, ExpiredError)):
                 await ctx.respond(ctx.texts.failed, ephemeral=True)
         except StoreError as store_error:
@@ -2366,13 +2367,17 @@ class Shard(hikari.impl.GatewayShardImpl):
         self._tap = None if transport is None else Tap(self, transport)
 
     async def _connect(self) -> Any:
-        if self._seq is None:  # before the socket is open: it would time out while others have their turn
-            await self.gateway.identify_turn(self.id)
         try:
+            if self._seq is None:  # before the socket is open: it would time out while others have their turn
+                await self.gateway.identify_turn(self.id)
             return await super()._connect()
         except hikari.GatewayConnectionError:
             self._resume_gateway_url = None  # that host may be gone for good; the general one resumes sessions too
             raise
+        except hikari.HTTPError as error:
+            if isinstance(error, hikari.HTTPResponseError) and error.status < 500:
+                raise  # Discord has answered, and means it
+            raise hikari.GatewayConnectionError(str(error)) from error  # an outage: hikari waits and comes back
 
     def receive(self, payload: JSON) -> None:
         """Hand a dispatch to the store: an interaction with its cursor, anything else as a cursor that moves on.
@@ -2541,7 +2546,7 @@ class App:
         for thing in things:
             if inspect.isclass(thing) and issubclass(thing, View):
                 self.views.add(thing)
-            elif is_command(thing):
+            elif is_marked(thing, "command"):
                 command = read_command(typing.cast("Handler", thing))
                 if command.name in self.commands:
                     raise OperatorError(f"/{command.name} is there twice. Rename one of the two commands.")
@@ -2550,7 +2555,7 @@ class App:
                 raise OperatorError(f"{thing!r} is neither a view nor a command. Mark it with @register or @command.")
 
     async def build(self, view: View) -> list[Built]:
-        """Save a new view and return the components to send it with: `rest.create_message(channel, components=…)`."""
+        """Save a new view and return the components for one message: `rest.create_message(channel, components=…)`."""
         view, saved = await create_record(self.store, view, new_key(), time.time())
         return lay_out(view, saved.id)
 
@@ -2631,13 +2636,13 @@ class App:
             raise self._ending
 
     async def _live(self) -> None:
-        with stop_signals(self.stop, self._tasks), watched_loop():
+        with stop_signals(self.stop), watched_loop():
             async with asyncio.TaskGroup() as parts:
                 house = parts.create_task(self._keep_house())
                 gateway = parts.create_task(self._live_on_gateway())
                 await self._stopping.wait()
-                await self._drain()
                 house.cancel()
+                await self._drain()
                 gateway.cancel()
 
     async def _live_on_gateway(self) -> None:
@@ -2674,8 +2679,8 @@ class App:
                 while second % (10 * MINUTE) == 1 and await self.store.purge():
                     pass  # in small steps, so that no click waits behind a long one
                 await asyncio.sleep(1)
-                await self.store.obey()
-                await self.dispatch.take_up()
+                if await self.store.obey():
+                    await self.dispatch.take_up()
         except StoreError as error:
             self.stop(error)
 
@@ -2691,7 +2696,8 @@ class App:
             await asyncio.wait(tasks, timeout=left)
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks and (await asyncio.wait(tasks, timeout=2))[1]:
+            log.error("a handler does not let itself be stopped (a bare except?); a second signal ends it")
         if self._ending is None:
             await self.store.release()
         if self.gateway.is_alive:
@@ -2727,23 +2733,23 @@ def watched_loop() -> Generator[None]:
 
 
 @contextlib.contextmanager
-def stop_signals(stop: Callable[[], None], tasks: set[asyncio.Task[Any]]) -> Generator[None]:
-    """Call `stop` on the first SIGINT, SIGTERM or SIGHUP; a second one cancels the tasks that are waited for."""
+def stop_signals(stop: Callable[[], None]) -> Generator[None]:
+    """Call `stop` on the first SIGINT, SIGTERM or SIGHUP; a second one ends the process at once, as a kill would."""
     loop, asked = asyncio.get_running_loop(), False
 
     def relay(_number: int, _frame: Any) -> None:
-        loop.call_soon_threadsafe(on_signal)
-
-    def on_signal() -> None:
         nonlocal asked
-        for task in tasks if asked else ():
-            task.cancel()
+        if asked:
+            os._exit(1)  # also when the loop is blocked; what was accepted is on disk
         asked = True
-        stop()
+        loop.call_soon_threadsafe(stop)
 
     # asyncio's own add_signal_handler does not exist on Windows; this way is the same everywhere.
     numbers = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.signal(number, relay) for number in numbers}
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number in numbers:
+        if before[number] is not signal.SIG_IGN:  # nohup's wish
+            signal.signal(number, relay)
     try:
         yield
     finally:

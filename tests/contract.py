@@ -159,7 +159,7 @@ class StoreContract:
 
     async def test_a_copy_is_known_after_the_event_failed(self, store: Store) -> None:
         await accept(store, event(1))
-        await store.fail(event(1), BROKEN, applied=False)
+        await store.fail(event(1), BROKEN)
         assert await accept(store, event(1)) == 0
         assert await store.pending() == []
 
@@ -214,7 +214,8 @@ class StoreContract:
         await accept(store, event(1, runs=0))
         await store.begin(event(1).key)
         clock.advance(5)
-        await store.fail(event(1), BROKEN, applied=True)
+        await store.commit([], event(1).key)
+        await store.fail(event(1), BROKEN)
         [entry] = await store.failed()
         assert entry == (event(1).key, clock(), 1, True, BROKEN)
         assert await store.pending() == []
@@ -223,19 +224,19 @@ class StoreContract:
         store = await open_store(max_failed=3)
         for number in range(5):
             await accept(store, event(number))
-            await store.fail(event(number), BROKEN, applied=False)
+            await store.fail(event(number), BROKEN)
         assert [entry.key for entry in await store.failed()] == [event(number).key for number in (2, 3, 4)]
 
     async def test_failures_that_come_at_once_are_all_kept_up_to_the_limit(self, open_store: OpenStore) -> None:
         store = await open_store(max_failed=10)
         await asyncio.gather(*(store.accept(event(number), None) for number in range(30)))
-        await asyncio.gather(*(store.fail(event(number), BROKEN, applied=False) for number in range(30)))
+        await asyncio.gather(*(store.fail(event(number), BROKEN) for number in range(30)))
         assert [entry.key for entry in await store.failed()] == [event(number).key for number in range(20, 30)]
         assert await store.pending() == []
 
     async def test_a_failure_is_kept_longer_than_a_day(self, store: Store, clock: Clock) -> None:
         await accept(store, event(1))
-        await store.fail(event(1), BROKEN, applied=False)
+        await store.fail(event(1), BROKEN)
         clock.advance(400 * DAY)
         await purge_all(store)
         assert len(await store.failed()) == 1
@@ -243,7 +244,9 @@ class StoreContract:
     async def failing(self, store: Store, *numbers: int, applied: bool = False) -> None:
         for number in numbers:
             await accept(store, event(number, b'{"n":1}', runs=3))
-            await store.fail(event(number, b'{"n":1}'), BROKEN, applied=applied)
+            if applied:
+                await store.commit([], event(number).key)
+            await store.fail(event(number, b'{"n":1}'), BROKEN)
 
     async def test_a_retried_event_waits_as_if_it_were_new(self, store: Store) -> None:
         await self.failing(store, 1)
@@ -256,7 +259,7 @@ class StoreContract:
         await self.failing(store, 1, 2)
         await store.retry_failed([event(1).key])
         await store.begin(event(1).key)
-        await store.fail(event(1), Failure("TypeError", "again", "mybot.py:8"), applied=False)
+        await store.fail(event(1), Failure("TypeError", "again", "mybot.py:8"))
         assert [(each.key, each.runs, each.failure.type) for each in await store.failed()] == [
             (event(2).key, 3, "ValueError"),
             (event(1).key, 1, "TypeError"),
@@ -585,7 +588,7 @@ class StoreContract:
             store.commit([record()], event(1).key),
             accept(store, event(1), at(2)),
             accept(store, event(2), at(3)),
-            store.fail(event(2), BROKEN, applied=False),
+            store.fail(event(2), BROKEN),
             store.forget(0, "gone"),
             accept(store, event(3), at(1, "session-b")),
         )
@@ -696,7 +699,7 @@ class StoreContract:
             assert await accept(store, event(2, word)) == 1
             await store.commit([record(data=word, place=PLACE), record("old", expires_at=clock() + 60)], None)
             await store.commit([record(version=1, data=word)], None)
-            await store.fail(event(2, word), BROKEN, applied=False)
+            await store.fail(event(2, word), BROKEN)
         await mine.begin(event(1).key)
         await mine.forget(0, "gone")
         mine.note_shown(record().id, 2, None)

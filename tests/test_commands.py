@@ -168,7 +168,7 @@ def test_more_than_25_options_are_refused() -> None:
 
 def test_a_type_that_is_not_imported_is_named() -> None:
     assert why_refused(command(with_option("Nowhere"))) == (
-        "/ask (pick): name 'Nowhere' is not defined. Import the type where bot.py can see it."
+        "/ask (pick): name 'Nowhere' is not defined. Use types such as int or str, imported where bot.py sees them."
     )
 
 

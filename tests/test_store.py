@@ -239,13 +239,13 @@ async def test_of_what_is_done_the_key_stays_and_the_body_goes(path: Path) -> No
         for number in (1, 2, 3):
             await accept(store, event(number, body))
         await store.commit([], event(1).key)
-        await store.fail(event(2, body), BROKEN, applied=False)
+        await store.fail(event(2, body), BROKEN)
     assert rows(path, "SELECT key, body FROM inbox ORDER BY id") == [
         ("interaction:1", b""),
         ("interaction:2", b""),
         ("interaction:3", body),
     ]
-    assert rows(path, "SELECT key, body FROM failed") == [("interaction:2", b'{"id":"1"}')]
+    assert rows(path, "SELECT key, body FROM failed") == [("interaction:2", b'{"id":"1","token":""}')]
 
 
 GAPS = "SELECT bot, shard, since, until, why FROM gap"
@@ -822,7 +822,7 @@ async def test_a_visitor_reads_what_the_running_process_has_written(path: Path) 
     visitor = SQLiteStore(str(path), BOT)
     async with opened(path) as store:
         await accept(store, event(1))
-        await store.fail(event(1), BROKEN, applied=False)
+        await store.fail(event(1), BROKEN)
         try:
             await visitor.open(visit=True)
             assert [each.key for each in await visitor.failed()] == [event(1).key]
@@ -835,7 +835,7 @@ async def test_an_order_is_obeyed_once_by_the_process_that_has_the_store(path: P
     async with opened(path) as store:
         for number in range(3):
             await accept(store, event(number))
-            await store.fail(event(number), BROKEN, applied=False)
+            await store.fail(event(number), BROKEN)
         await store.obey()
         others = bot.give_order(str(path), OTHER_BOT, {"do": "retry", "keys": []})
         for order in ({"do": "retry", "keys": [event(1).key]}, {"do": "discard", "keys": []}):
@@ -845,7 +845,7 @@ async def test_an_order_is_obeyed_once_by_the_process_that_has_the_store(path: P
             assert not file.exists()
         assert [each.key for each in await store.pending()] == [event(1).key]
         assert await store.failed() == []
-        await store.fail(event(1), BROKEN, applied=False)
+        await store.fail(event(1), BROKEN)
         await store.obey()
         assert len(await store.failed()) == 1, "an order is obeyed once"
         assert others.exists()
