@@ -767,8 +767,6 @@ class SQLiteStore(Store):
         self._wake.set()
         await writer
 
-    # The writer: everything that waits goes into one transaction.
-
     def _write(self, operation: Operation) -> asyncio.Future[Any]:
         if self._closing or self._broken:
             raise StoreError(f"{self.path} is closed.")
@@ -835,8 +833,6 @@ class SQLiteStore(Store):
             return list(await self._reader.execute_fetchall(sql, (self.bot, *args)))
         except sqlite3.Error as error:
             raise StoreError(explain_sqlite(error, self.path)) from error
-
-    # The promises of Store, one after the other.
 
     def accept(self, event: Event | None, cursor: Cursor | None) -> asyncio.Future[int]:
         sql = "INSERT INTO inbox(bot, key, body, accepted_at, runs) VALUES(?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
