@@ -313,9 +313,12 @@ async def ending(process: BotProcess) -> Done:
     return Done(code, "", "\n".join(process.log))
 
 
-async def test_a_token_that_the_gateway_refuses_while_the_bot_runs_is_one_sentence(tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", ["", "is running as process", "commands were registered"])
+async def test_a_token_that_the_gateway_refuses_while_the_bot_runs_is_one_sentence(tmp_path: Path, line: str) -> None:
+    """At once, in the same breath as READY, or later."""
     async with Discord() as discord:
         process = await kit.start(discord, "mybot", tmp_path / "bot.db")
+        await kit.until(lambda: line in "\n".join(process.log))
         discord.gateway.drop(4004)
         assert (await ending(process)).sentence == REFUSED_TOKEN
 
