@@ -303,10 +303,7 @@ class StoreError(Exception):
 
 @dataclass(frozen=True)
 class Texts:
-    """What the bot says to people of its own accord. Replace it: `app.texts[""] = Texts(expired="Gone.")`.
-
-    The key is a Discord locale such as "de" or "pt-BR"; "" is for everybody else.
-    """
+    """What the bot says of its own accord. In your_bot: `app.texts[""] = Texts(expired="Gone.")`; "de" for a locale."""
 
     expired: str = "This has expired."
     failed: str = "Something went wrong."
@@ -559,10 +556,7 @@ NETWORK_FILE_SYSTEMS = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshf
 
 
 def lock_file(path: str, bot: BotId) -> typing.IO[bytes]:
-    """Lock the file for the bot, or raise OperatorError naming the pid of the process that has the lock.
-
-    The lock ends when the returned file is closed and when the process ends, however it dies.
-    """
+    """Lock the file until what is returned is closed, or the process ends. Raises InUseError with the holder's pid."""
     lock_path = f"{Path(path).resolve()}.{bot}.lock"
     open_private(lock_path, path)
     file = Path(lock_path).open("rb+", buffering=0)  # noqa: SIM115
@@ -629,15 +623,17 @@ def give_order(path: str, bot: BotId, order: JSON) -> Path:
     return draft.replace(file)  # whole from the first moment it can be found
 
 
-def take_orders(path: str, bot: BotId) -> list[JSON]:
-    """Return the orders left for this process; their files are gone."""
+def take_orders(path: str, bot: BotId) -> list[tuple[str, list[str]]]:
+    """Return the orders left for this process, as what to do and keys; their files are gone."""
     base = Path(f"{Path(path).resolve()}.{bot}.")
-    orders: list[JSON] = []
+    orders: list[tuple[str, list[str]]] = []
     with contextlib.suppress(OSError):  # a folder that may not be listed
         for each in [*base.parent.iterdir()]:
             if each.name.startswith(base.name) and each.suffix == ".order":
-                orders.append(read_json(each.read_bytes()))
+                data = each.read_bytes()
                 each.unlink()
+                with contextlib.suppress(ValueError, LookupError, TypeError):  # cut off by a power cut
+                    orders.append((read_json(data)["do"], list(read_json(data)["keys"])))
     return orders
 
 
@@ -712,10 +708,7 @@ def run_batch(db: sqlite3.Connection, operations: Sequence[Operation]) -> list[A
 
 
 class SQLiteStore(Store):
-    """The store in one SQLite file (WAL, synchronous=FULL), for one process per bot.
-
-    Several bots may share a file; each sees its own rows. `now` gives the time in seconds since 1970.
-    """
+    """The store in one SQLite file, for one process per bot; several bots may share a file, each sees its own rows."""
 
     def __init__(self, path: str, bot: BotId, *, max_failed: int = 10_000, now: Clock = time.time) -> None:
         self.path = path
@@ -933,9 +926,9 @@ class SQLiteStore(Store):
 
     async def obey(self) -> bool:
         orders = take_orders(self.path, self.bot)
-        for order in orders:
-            act = self.retry_failed if order["do"] == "retry" else self.discard_failed
-            log.info("%s: %d failed events, as the command line asked", order["do"], await act(order["keys"]))
+        for action, keys in orders:
+            act = self.retry_failed if action == "retry" else self.discard_failed
+            log.info("%s: %d failed events, as the command line asked", action, await act(keys))
         return bool(orders)
 
     async def backup(self, file: Path) -> None:
@@ -990,7 +983,9 @@ class SQLiteStore(Store):
 
     async def purge(self) -> int:
         oldest = "SELECT id FROM inbox WHERE bot=? ORDER BY id LIMIT 500"
-        keys = (f"DELETE FROM inbox WHERE id IN ({oldest}) AND done_at < ?", (self.bot, self._now() - KEYS_KEPT_S))
+        # Also what was done in a future that a wrong clock once believed in: it would keep all that follows for ever.
+        old = f"DELETE FROM inbox WHERE id IN ({oldest}) AND (done_at < ? OR done_at > ?)"
+        keys = (old, (self.bot, self._now() - KEYS_KEPT_S, self._now() + KEYS_KEPT_S))
         expired = "SELECT name, key FROM record WHERE bot=? AND expires_at < ? LIMIT 500"
         records = f"DELETE FROM record WHERE bot=? AND (name, key) IN ({expired})"
         steps = keys, (records, (self.bot, self.bot, self._now()))
@@ -1507,6 +1502,12 @@ class Views:
         for method_name, method in inspect.getmembers(cls, lambda member: is_marked(member, "auto_defer")):
             self._routes[name, method_name] = read_handler(cls, method_name, method)
 
+    def require(self, view: View) -> None:
+        """Raise LayoutError when clicks on the view would lead nowhere, or to another class."""
+        cls = type(view)
+        if cls not in self.classes.values():
+            raise LayoutError(f"{cls.__name__} is not known here. List it in your_bot: app.add({cls.__name__})")
+
     def route(self, view: str, method: str) -> Route | None:
         """Return the handler of that name, or None when this bot has no such view or handler (any more)."""
         return self._routes.get((view, method))
@@ -1694,6 +1695,7 @@ class Context:
         self.locale, self.answer, self.applied = interaction.locale, Answer.NONE, False
         self._interaction, self._gate, self._made = interaction, asyncio.Lock(), 0
         self._reply: hikari.Message | None = None
+        self.said = False  # the handler has told the person something
         self.retried = not interaction.token  # the failed list keeps none
         if self.retried:
             self.answer = Answer.EXPIRED
@@ -1732,6 +1734,7 @@ class Context:
             message = self._reply
         else:
             message = await self._respond_later(body, flags)
+        self.said = True
         if saved and message:
             self.app.store.note_shown(saved.id, saved.version, Place(message.channel_id, message.id, ephemeral))
 
@@ -1752,6 +1755,7 @@ class Context:
 
     async def _save(self, view: View) -> tuple[View, Saved]:
         self._made += 1
+        self.app.views.require(view)
         return await create_record(self.app.store, view, new_key(self.event.key, self._made), time.time())
 
     def _body(self, what: str | View | Layout, saved: Saved | None) -> JSON:
@@ -1845,7 +1849,7 @@ class ComponentContext(Context):
         version, place = view.registration.version, self.place or saved.place
         successor = saved._replace(data=encode_state(view), model=version, place=place)
         # Shielded: a handler that is cancelled here has saved all the same, and must be known to have.
-        await asyncio.shield(asyncio.ensure_future(self._save_and_show(view, successor, layout)))
+        await asyncio.shield(self.app.spawn(self._save_and_show(view, successor, layout)))
 
     async def _save_and_show(self, view: View, successor: Saved, layout: list[Built]) -> None:
         try:
@@ -1870,6 +1874,8 @@ class ComponentContext(Context):
     async def edit(self, layout: Layout) -> None:
         """Change the message the component sits on, without state. Raises LayoutError."""
         components = assemble(lambda: layout, no_handler, "edit")
+        if self.shown:
+            await asyncio.sleep(0)  # the display goes first: the later wish is what stays
         if await self.answer_first(Reply.MESSAGE_UPDATE, Answer.UPDATED, components=components):
             return
         if self.place is None or not await edit_message(self.app.rest, self.place, self, components):
@@ -2114,7 +2120,7 @@ class Dispatch:
     def __init__(self, app: App) -> None:
         self._app = app
         self._lanes: dict[RecordId, Lane] = {}
-        self._slots = asyncio.Semaphore(app.config.max_handlers)
+        self.slots = asyncio.Semaphore(app.config.max_handlers)
         self._gate, self._taking = asyncio.Lock(), asyncio.Lock()
 
     async def recover(self) -> None:
@@ -2201,7 +2207,7 @@ class Dispatch:
         raise ValueError(f"an interaction of type {interaction.type} is not for this bot")
 
     async def _command(self, ctx: CommandContext, command: Command, given: Sequence[JSON]) -> None:
-        async with self._slots:
+        async with self.slots:
             await command.function(ctx, **option_values(command, given))
         if ctx.answer in (Answer.NONE, Answer.THINKING):
             log.warning("/%s ended without an answer. Call ctx.respond(…) in it.", command.name)
@@ -2218,7 +2224,7 @@ class Dispatch:
 
     async def _click(self, click: ComponentContext, route: Route, id: RecordId, raw_arguments: str) -> None:
         arguments = route.arguments.decode(raw_arguments)  # a forged custom id ends here
-        async with self._lane(id) as lane, self._slots:
+        async with self._lane(id) as lane, self.slots:
             for attempt in range(1, HANDLER_TRIES + 1):
                 saved, lane.saved = await self._load(lane, id), None
                 if saved is None:
@@ -2228,8 +2234,11 @@ class Dispatch:
                     await self._handle(click, route, saved, arguments)
                     lane.saved = click.bound[1]
                     return
-                except StateConflictError:
-                    if attempt == HANDLER_TRIES or click.applied or click.answer is Answer.REPLIED:
+                except (
+                    StateConflictError,
+                    StateUnreadableError,
+                ):  # in the next round it may be gone, or unreadable still
+                    if attempt == HANDLER_TRIES or click.applied or click.said:
                         raise
 
     async def _load(self, lane: Lane, id: RecordId) -> Saved | None:
@@ -2241,7 +2250,7 @@ class Dispatch:
         view = decode_state(route.view, saved)
         click.bind(view, saved)
         if not await view.check(click):
-            if click.answer is not Answer.REPLIED:
+            if not click.said:
                 await click.respond(click.texts.not_for_you, ephemeral=True)
             return
         await route.function(view, click, *arguments)
@@ -2384,7 +2393,7 @@ class Shard(hikari.impl.GatewayShardImpl):
         if not isinstance(name, str) or any(key not in data for key in READ_BY_HIKARI.get(name, ())):
             raise ValueError(f"{name!r} without what belongs to it")
         if name == "READY":
-            me = write_json(data["user"])
+            me = write_json({**data["user"], "id": str(int(data["user"]["id"]))})
             url, session = data["resume_gateway_url"], data["session_id"]
             self.cursor = Cursor(self.id, self.gateway.fingerprint, session, seq, url, me)
             self.gateway.app.accept(None, self.cursor)
@@ -2421,19 +2430,14 @@ class Gateway(hikari.GatewayBot):
 
     def __init__(self, app: App) -> None:
         config = app.config
+        # Connections are kept: hikari makes a new one for every answer, for the sake of Windows.
+        settings = hikari.impl.HTTPSettings(force_close_transports=sys.platform == "win32")
+        cache = hikari.impl.CacheSettings(components=hikari.api.CacheComponents.ME)
         super().__init__(
-            config.token,
-            banner=None,
-            logs=None,
-            suppress_optimization_warning=True,
-            intents=app.intents,
-            rest_url=config.api,
-            loads=read_json,
-            # Keep connections: hikari's default makes a new one for every answer, for the sake of Windows.
-            http_settings=hikari.impl.HTTPSettings(force_close_transports=sys.platform == "win32"),
-            cache_settings=hikari.impl.CacheSettings(components=hikari.api.CacheComponents.ME),
+            config.token, banner=None, logs=None, suppress_optimization_warning=True, intents=app.intents,
+            rest_url=config.api, loads=read_json, http_settings=settings, cache_settings=cache,
             auto_chunk_members=False,
-        )
+        )  # fmt: skip
         self.app, self._count = app, config.shard_count
         # RESUME continues a session with its old intents and shard count: with others it must not be tried.
         identity = [config.token, int(app.intents), self._count]
@@ -2509,8 +2513,8 @@ class Gateway(hikari.GatewayBot):
 
     async def stop_receiving(self) -> None:
         """Close the connection and keep the session: what comes from now on is replayed at the next start."""
-        alive = [shard.close() for shard in self.shards.values() if shard.is_alive]
-        await asyncio.gather(*alive, return_exceptions=True)  # what a shard died of is what join() raised
+        ends = [shard.close() if shard.is_alive else shard.join() for shard in self.shards.values()]
+        await asyncio.gather(*ends, return_exceptions=True)  # what a shard died of is what join() raised
         self._shards.clear()
 
 
@@ -2552,6 +2556,7 @@ class App:
 
     async def build(self, view: View) -> list[Built]:
         """Save a new view and return the components for one message: `rest.create_message(channel, components=…)`."""
+        self.views.require(view)
         view, saved = await create_record(self.store, view, new_key(), time.time())
         return lay_out(view, saved.id)
 
@@ -2571,15 +2576,19 @@ class App:
 
     # What the other sections use.
 
-    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         """Run the coroutine beside the caller. The drain waits for it; an error ends in the log."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._forget)
+        return task
 
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()):
+        error = None if task.cancelled() else task.exception()
+        if error and not isinstance(
+            error, StateConflictError | StateUnreadableError
+        ):  # those are the handler's to read
             log.warning("%s", error, exc_info=None if isinstance(error, hikari.HikariError) else error)
 
     def show(self, saved: Saved, layout: list[Built], click: ComponentContext | None) -> None:
@@ -2626,6 +2635,8 @@ class App:
             self.gateway.subscribe(hikari.StartingEvent, self._on_rest_ready)
             self.gateway.subscribe(hikari.StartedEvent, self._on_started)
             await self._live()
+            if self._ending is None:
+                await self.store.release()
         finally:
             await self.store.close()
         if self._ending:
@@ -2653,9 +2664,12 @@ class App:
 
     async def _on_rest_ready(self, _: hikari.StartingEvent) -> None:
         try:
-            await self.dispatch.recover()  # REST is up and the gateway is not: what was left goes first
+            await self.rest.fetch_gateway_url()  # out of reach, what was left would fail: it stays for the next start
+            await self.dispatch.recover()  # before the gateway connects: what was left goes first
         except StoreError as error:
             self.stop(error)
+        except hikari.HikariError as error:
+            log.debug("%s", error)  # start() asks the same host next, and says it
 
     async def _on_started(self, _: hikari.StartedEvent) -> None:
         self._started.set()
@@ -2677,6 +2691,8 @@ class App:
                 await asyncio.sleep(1)
                 if await self.store.obey():
                     await self.dispatch.take_up()
+                if second % 10 == 0 and self.dispatch.slots.locked():
+                    log.warning("MAX_HANDLERS=%d handlers are running, all others wait", self.config.max_handlers)
         except StoreError as error:
             self.stop(error)
 
@@ -2694,8 +2710,6 @@ class App:
             task.cancel()
         if tasks and (await asyncio.wait(tasks, timeout=2))[1]:
             log.error("a handler does not let itself be stopped (a bare except?); a second signal ends it")
-        if self._ending is None:
-            await self.store.release()
         if self.gateway.is_alive:
             await self.gateway.close()
 
@@ -2731,13 +2745,12 @@ def watched_loop() -> Generator[None]:
 @contextlib.contextmanager
 def stop_signals(stop: Callable[[], None]) -> Generator[None]:
     """Call `stop` on the first SIGINT, SIGTERM or SIGHUP; a second one ends the process at once, as a kill would."""
-    loop, asked = asyncio.get_running_loop(), False
+    loop, asked = asyncio.get_running_loop(), list[float]()
 
     def relay(_number: int, _frame: Any) -> None:
-        nonlocal asked
-        if asked:
+        asked.append(time.monotonic())
+        if asked[-1] - asked[0] > 1:  # terminals and supervisors may send two at once
             os._exit(1)  # also when the loop is blocked; what was accepted is on disk
-        asked = True
         loop.call_soon_threadsafe(stop)
 
     # asyncio's own add_signal_handler does not exist on Windows; this way is the same everywhere.
@@ -2948,25 +2961,18 @@ async def order_failed(store: SQLiteStore, action: str, keys: Sequence[str]) -> 
     """Retry or discard failed events: ourselves, or by an order to the process that has the store."""
     try:
         await store.open()
-    except InUseError:
-        await ask_running_bot(store, {"do": action, "keys": keys})
-        return
-    try:
         count = await (store.retry_failed(keys) if action == "retry" else store.discard_failed(keys))
+        print(f"{count} events {'will run at the next start' if action == 'retry' else 'are discarded'}.")
+    except InUseError:
+        file = give_order(store.path, store.bot, {"do": action, "keys": keys})
+        for _ in range(100):
+            await asyncio.sleep(0.1)
+            if not file.exists():
+                print("The running bot has taken the order; its log says what came of it.")
+                return
+        raise OperatorError("The running bot did not take the order within 10 s. Its log may tell why.") from None
     finally:
         await store.close()
-    print(f"{count} events {'will run at the next start' if action == 'retry' else 'are discarded'}.")
-
-
-async def ask_running_bot(store: SQLiteStore, order: JSON) -> None:
-    """Leave the order and wait until it is taken."""
-    file = give_order(store.path, store.bot, order)
-    for _ in range(100):
-        if not file.exists():
-            print("The running bot has taken the order; its log says what came of it.")
-            return
-        await asyncio.sleep(0.1)
-    raise OperatorError("The running bot did not take the order within 10 s. Is it stuck? Its log may tell.")
 
 
 def back_up(_: BotFunction, options: argparse.Namespace) -> None:
