@@ -26,8 +26,8 @@ test: $(VENV)/ready-dev ## run every test
 	$(PY) -m pytest -m "" $(ARGS)
 
 check: $(VENV)/ready-dev ## lint, check the types and validate the bot without connecting
-	$(PY) -m ruff check .
-	$(PY) -m ruff format --check .
+	$(PY) -m ruff check bot.py playground tests
+	$(PY) -m ruff format --check bot.py playground tests
 	$(PY) -m pyright
 	$(PY) bot.py check
 

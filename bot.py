@@ -107,7 +107,6 @@ __version__ = "0.1.0"
 MINUTE, HOUR, DAY, WEEK = 60, 3_600, 86_400, 604_800  # seconds
 
 AUTO_DEFER_AFTER_S = 2.0  # Discord wants the first answer within 3 s of the click
-TOKEN_LIFE_S = 14.5 * MINUTE  # an interaction token lives 15 minutes; the rest is room for clocks and the way
 KEYS_KEPT_S = DAY  # how long a done event's key is kept to recognise its copies
 BATCH_OPS_MAX = 256  # operations in one transaction
 LAZY_WRITE_AFTER_S = 0.5  # what may be lost waits at most this long for a transaction to join
@@ -354,6 +353,10 @@ def start_logging(level: str) -> None:
     log.setLevel(level)
     logging.getLogger("hikari").setLevel(logging.INFO if level == "DEBUG" else logging.WARNING)
     logging.getLogger("hikari.ratelimits").setLevel(logging.ERROR)  # it warns of every new limit it learns
+    closed = (
+        hikari.GatewayError | ConnectionError
+    )  # hikari's tasks tell asyncio of these although the shard sees to them
+    logging.getLogger("asyncio").addFilter(lambda each: not (each.exc_info and isinstance(each.exc_info[1], closed)))
 
 
 class Failure(NamedTuple):
@@ -369,7 +372,7 @@ class Failure(NamedTuple):
         frames = traceback.extract_tb(error.__traceback__)
         place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
         try:
-            text = redact(str(error))[:500]
+            text = redact(" ".join(str(error).split()))[:500]
         except Exception:  # an error of the user's own may fail even at this
             text = "(it cannot say what it is)"
         return cls(*(part.encode("utf-8", "replace").decode() for part in (type(error).__name__, text, place)))
@@ -1415,6 +1418,10 @@ EXAMPLES: Mapping[Any, Any] = MappingProxyType(
 def made_up(kind: Any) -> Any:
     """Return a value that converts to the type, or raise TypeError when it is none of the simple ones."""
     plain_kind = typing.get_origin(kind) or kind
+    if plain_kind in (Annotated, Literal):
+        return made_up(kind.__origin__) if plain_kind is Annotated else kind.__args__[0]
+    if inspect.isclass(kind) and issubclass(kind, enum.Enum):
+        return next(iter(kind)).value
     if plain_kind in EXAMPLES:
         return EXAMPLES[plain_kind]
     if inspect.isclass(plain_kind) and issubclass(plain_kind, msgspec.Struct):
@@ -1695,6 +1702,7 @@ class Context:
         self.locale, self.answer, self.applied = interaction.locale, Answer.NONE, False
         self._interaction, self._gate, self._made = interaction, asyncio.Lock(), 0
         self._reply: hikari.Message | None = None
+        self.what = interaction.data.name or interaction.data.custom_id
         self.said = False  # the handler has told the person something
         self.retried = not interaction.token  # the failed list keeps none
         if self.retried:
@@ -1714,13 +1722,12 @@ class Context:
     @property
     def texts(self) -> Texts:
         """What the bot says of its own accord, in the person's language where `app.texts` has it."""
-        return self.app.texts.get(self.locale) or self.app.texts[""]
+        return self.app.texts.get(self.locale) or self.app.texts.get("") or Texts()
 
     @property
     def token(self) -> str | None:
-        """The interaction's token while Discord takes it, else None."""
-        fresh = time.time() - hikari.Snowflake(self.id).created_at.timestamp() < TOKEN_LIFE_S
-        return self._interaction.token if fresh and self.answer is not Answer.EXPIRED else None
+        """The interaction's token, or None when Discord takes it no more. By Discord's word, for clocks differ."""
+        return self._interaction.token if self.answer is not Answer.EXPIRED else None
 
     async def respond(self, what: str | View | Layout, *, ephemeral: bool = False) -> None:
         """Answer with a new message: text, a view (saved first) or components. `ephemeral`: this person alone sees it.
@@ -1750,7 +1757,7 @@ class Context:
         asyncio.get_running_loop().call_later(due_s, self._defer_if_unanswered)
 
     def _defer_if_unanswered(self) -> None:
-        if self.answer is Answer.NONE and self.auto_defer is not AutoDefer.OFF:
+        if self.answer is Answer.NONE and self.auto_defer is not AutoDefer.OFF and self.app.gateway.is_alive:
             self.app.spawn(self.defer())
 
     async def _save(self, view: View) -> tuple[View, Saved]:
@@ -2065,7 +2072,7 @@ class Display:
 
     async def run(self) -> None:
         """Edit until the message shows the newest version and no click waits."""
-        pauses = iter((*SHOW_RETRY_S, *[SHOW_RETRY_S[-1]] * 60))
+        pauses = itertools.chain(SHOW_RETRY_S, itertools.repeat(SHOW_RETRY_S[-1]))
         while self._waiting or self._shown < self._version:
             clicks, self._waiting = self._waiting, []
             self._kick.clear()
@@ -2079,7 +2086,7 @@ class Display:
             except (hikari.HikariError, OSError, TimeoutError) as error:
                 log.warning("%s %s cannot be shown yet: %s", *self._id, error)
                 self._waiting[:0] = [click for click in clicks if click.answer is Answer.NONE]
-                await self._pause(next(pauses, None))
+                await self._pause(next(pauses))
                 continue
             if not shown:
                 log.info("%s %s: its message is gone or out of reach; the state is kept", *self._id)
@@ -2098,10 +2105,7 @@ class Display:
             log.error("%s %s: Discord refuses its message: %s", *self._id, error)
             return True  # as good as shown: the next version may be taken
 
-    async def _pause(self, seconds: float | None) -> None:
-        if seconds is None:  # an hour of failures; the next click, or the next start, tries again
-            self._shown, self._waiting = self._version, []
-            return
+    async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._kick.wait(), seconds)  # a click that comes in may get through at once
 
@@ -2126,19 +2130,23 @@ class Dispatch:
     async def recover(self) -> None:
         """Put what an earlier process left in the queue, in front of anything new.
 
-        Events that were running when the process died run alone, those with the fewest runs first: if one of them is
-        what kills the process, it alone gets to `max_handler_runs` and on the failed list.
+        Events that were running in two crashes run alone, those with the fewest runs first: if one of them is what
+        kills the process, it alone gets to `max_handler_runs` and on the failed list.
         """
         pending = await self._app.store.pending()
         if pending:
             log.info("%d accepted events were left by an earlier run", len(pending))
-        for event in sorted((each for each in pending if each.runs), key=lambda each: each.runs):
+        once = [event for event in pending if event.runs == 1]
+        await asyncio.gather(*(self._app.store.begin(event.key) for event in once))
+        for event in once:
+            self._app.spawn(self.run(event))
+        for event in sorted((each for each in pending if each.runs > 1), key=lambda each: each.runs):
             if event.runs < self._app.config.max_handler_runs:
                 self._app.spawn(self.run(event, alone=True))
             else:
                 await self._fail(None, event, RuntimeError(f"the process ended {event.runs} times while this ran"))
-        await self.take_up()
         self._app.spawn(self._repair_all())
+        await self.take_up()
 
     async def _repair_all(self) -> None:
         async with self._gate:  # before anything new: later, this would be an old reading
@@ -2260,7 +2268,8 @@ class Dispatch:
     async def _fail(self, ctx: Context | None, event: Event, error: BaseException) -> None:
         failure = Failure.of(error)
         trace = None if isinstance(error, ExpiredError) else error
-        log.error("%s failed and is on the failed list: %s: %s", event.key, *failure[:2], exc_info=trace)
+        what = f"{event.key} ({ctx.what})" if ctx else event.key
+        log.error("%s failed and is on the failed list: %s: %s", what, *failure[:2], exc_info=trace)
         try:
             await self._app.store.fail(event, failure)
             if ctx and not (ctx.answer is Answer.EXPIRED or isinstance(error, ExpiredError)):
@@ -2469,29 +2478,26 @@ class Gateway(hikari.GatewayBot):
 
     async def _start_one_shard(self, *, shard_id: int, **kwargs: Any) -> None:
         # hikari spaces these calls by 5 s, as IDENTIFY demands. RESUME needs no turn: the first call resumes them all.
+        await self.app.recover()
         stored, self._stored = self._stored, []
         await asyncio.gather(*(self._start_shard(cursor.shard, cursor, **kwargs) for cursor in stored))
         if shard_id not in self._shards:
             await self._start_shard(shard_id, None, **kwargs)
 
-    async def _start_shard(
-        self,
-        shard_id: int,
-        cursor: Cursor | None,
-        *,
-        activity: Any,
-        afk: bool,
-        idle_since: Any,
-        status: Any,
-        **kwargs: Any,
-    ) -> None:
+    async def _start_shard(self, shard_id: int, cursor: Cursor | None, **kwargs: Any) -> None:
         if cursor:
             self._cache.update_me(self.entity_factory.deserialize_my_user(read_json(cursor.me)))
+        for name, word in (
+            ("activity", "activity"),
+            ("afk", "is_afk"),
+            ("idle_since", "idle_since"),
+            ("status", "status"),
+        ):
+            kwargs[f"initial_{word}"] = kwargs.pop(name)
         shard = Shard(
-            self, cursor, http_settings=self.http_settings, proxy_settings=self.proxy_settings,
-            event_manager=self._event_manager, event_factory=self._event_factory, intents=self.intents,
-            dumps=self._dumps, loads=self._loads, initial_activity=activity, initial_is_afk=afk,
-            initial_idle_since=idle_since, initial_status=status, shard_id=shard_id, token=self._token, **kwargs,
+            self, cursor, http_settings=self.http_settings, proxy_settings=self.proxy_settings, intents=self.intents,
+            event_manager=self._event_manager, event_factory=self._event_factory, dumps=self._dumps, loads=self._loads,
+            shard_id=shard_id, token=self._token, **kwargs,
         )  # fmt: skip
         self._shards[shard_id] = shard  # replayed events come before start() returns
         await shard.start()
@@ -2540,6 +2546,7 @@ class App:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._displays: dict[RecordId, Display] = {}
         self._ending: BaseException | None = None
+        self._recovered = False
 
     def add(self, *things: Any) -> None:
         """Register views (marked by @register) and commands (marked by @command). Raises OperatorError."""
@@ -2632,7 +2639,6 @@ class App:
             self.dispatch = Dispatch(self)
             self.gateway = Gateway(self)
             self.rest, self.entities = self.gateway.rest, self.gateway.entity_factory
-            self.gateway.subscribe(hikari.StartingEvent, self._on_rest_ready)
             self.gateway.subscribe(hikari.StartedEvent, self._on_started)
             await self._live()
             if self._ending is None:
@@ -2662,14 +2668,11 @@ class App:
         finally:
             self._started.set()
 
-    async def _on_rest_ready(self, _: hikari.StartingEvent) -> None:
-        try:
-            await self.rest.fetch_gateway_url()  # out of reach, what was left would fail: it stays for the next start
-            await self.dispatch.recover()  # before the gateway connects: what was left goes first
-        except StoreError as error:
-            self.stop(error)
-        except hikari.HikariError as error:
-            log.debug("%s", error)  # start() asks the same host next, and says it
+    async def recover(self) -> None:
+        """Put what was left in front of anything new: Discord has been reached, and no shard connected yet."""
+        if not self._recovered:
+            self._recovered = True
+            await self.dispatch.recover()
 
     async def _on_started(self, _: hikari.StartedEvent) -> None:
         self._started.set()
@@ -2698,7 +2701,7 @@ class App:
 
     async def _drain(self) -> None:
         with contextlib.suppress(TimeoutError):  # hikari cannot undo half a start: let it come to its end
-            await asyncio.wait_for(self._started.wait(), self.config.drain_s)
+            await asyncio.wait_for(self._started.wait(), min(self.config.drain_s, 2))
         await self.gateway.stop_receiving()
         loop, me = asyncio.get_running_loop(), asyncio.current_task()
         deadline = loop.time() + self.config.drain_s
@@ -2908,10 +2911,13 @@ def run_bot(bot: BotFunction, options: argparse.Namespace) -> None:
 
 def check_bot(bot: BotFunction, options: argparse.Namespace) -> None:
     """Read the settings, register everything, render every view once, and say what was found."""
-    config = Config.load(options.config, os.environ, needs_token=False)
+    config, mistakes = Config(), list[str]()
+    try:
+        config = Config.load(options.config, os.environ, needs_token=False)
+    except OperatorError as error:
+        mistakes.append(str(error))
     app = App(config)
     bot(app)
-    mistakes: list[str] = []
     for name, cls in app.views.classes.items():
         try:
             lay_out(cls.example(), RecordId(name, new_key()))
