@@ -5,7 +5,7 @@
 #   "aiohttp>=3.14.0,<3.15",
 #   "aiosqlite>=0.20.0,<0.23",
 #   "python-dotenv>=1.2.4,<1.3",
-#   "msgspec>=0.19.0,<0.24",
+#   "msgspec>=0.21.0,<0.24",
 # ]
 # ///
 """Everclick: a Discord bot in one file that never loses a click.
@@ -235,20 +235,18 @@ class Setting(NamedTuple):
 API = "an http address. Leave it out to use Discord itself"
 STORES = "a store this bot can open. Write STORE=sqlite:bot.db, or STORE=:memory: to keep nothing"
 GUILD = "a server's id. Turn on Developer Mode in Discord, right-click your server, Copy Server ID"
-SETTINGS: Mapping[str, Setting] = MappingProxyType(
-    {
-        "DISCORD_TOKEN": Setting("token", r"(?s).*", read_token, ""),
-        "DISCORD_API": Setting("api", r"https?://[^/\s]+(/\S*)?", operator.methodcaller("rstrip", "/"), API),
-        "STORE": Setting("store", r":memory:|sqlite:(?!//).*[^/\s].*", str, STORES),
-        "DEV_GUILD": Setting("dev_guild", r"[1-9]\d{14,18}", int, GUILD),
-        "LOG_LEVEL": Setting("log_level", r"(?i)debug|info|warning|error", str.upper, "DEBUG, INFO, WARNING or ERROR"),
-        "SHARD_COUNT": Setting("shard_count", r"[1-9]\d{0,2}", int, "a whole number from 1 to 999"),
-        "DRAIN_S": Setting("drain_s", r"\d{1,3}", int, "a whole number of seconds from 0 to 999"),
-        "MAX_HANDLERS": Setting("max_handlers", r"[1-9]\d{0,3}", int, "a whole number from 1 to 9999"),
-        "MAX_HANDLER_RUNS": Setting("max_handler_runs", r"[1-9]\d?", int, "a whole number from 1 to 99"),
-        "MAX_FAILED": Setting("max_failed", r"[1-9]\d{0,5}", int, "a whole number from 1 to 999999"),
-    }
-)
+SETTINGS: Mapping[str, Setting] = {
+    "DISCORD_TOKEN": Setting("token", r"(?s).*", read_token, ""),
+    "DISCORD_API": Setting("api", r"https?://[^/\s]+(/\S*)?", operator.methodcaller("rstrip", "/"), API),
+    "STORE": Setting("store", r":memory:|sqlite:(?!//).*[^/\s].*", str, STORES),
+    "DEV_GUILD": Setting("dev_guild", r"[1-9]\d{14,18}", int, GUILD),
+    "LOG_LEVEL": Setting("log_level", r"(?i)debug|info|warning|error", str.upper, "DEBUG, INFO, WARNING or ERROR"),
+    "SHARD_COUNT": Setting("shard_count", r"[1-9]\d{0,2}", int, "a whole number from 1 to 999"),
+    "DRAIN_S": Setting("drain_s", r"\d{1,3}", int, "a whole number of seconds from 0 to 999"),
+    "MAX_HANDLERS": Setting("max_handlers", r"[1-9]\d{0,3}", int, "a whole number from 1 to 9999"),
+    "MAX_HANDLER_RUNS": Setting("max_handler_runs", r"[1-9]\d?", int, "a whole number from 1 to 99"),
+    "MAX_FAILED": Setting("max_failed", r"[1-9]\d{0,5}", int, "a whole number from 1 to 999999"),
+}
 
 
 def _read_env_file(path: Path) -> tuple[dict[str, tuple[str, str]], list[str]]:
@@ -1214,19 +1212,17 @@ class Limits(NamedTuple):
 
 TOP_LEVEL = frozenset({ROW, SECTION, TEXT, GALLERY, SEPARATOR, CONTAINER})
 COMPONENTS_MAX, TEXT_MAX = 40, 4_000  # in one message, nested ones counted
-LIMITS: Mapping[int, Limits] = MappingProxyType(
-    {
-        ROW: Limits("row", (("components", 1, 5),), frozenset({BUTTON, SELECT})),
-        BUTTON: Limits("button", (("label", 1, 80), ("url", 1, 512), ("custom_id", 1, CUSTOM_ID_MAX))),
-        SELECT: Limits("select", (("options", 1, 25), ("placeholder", 1, 150), ("custom_id", 1, CUSTOM_ID_MAX))),
-        SECTION: Limits("section", (("components", 1, 3),), frozenset({TEXT}), frozenset({BUTTON, THUMBNAIL})),
-        TEXT: Limits("text", (("content", 1, TEXT_MAX),)),
-        THUMBNAIL: Limits("thumbnail"),
-        GALLERY: Limits("gallery", (("items", 1, 10),)),
-        SEPARATOR: Limits("separator"),
-        CONTAINER: Limits("container", (("components", 1, COMPONENTS_MAX),), TOP_LEVEL - {CONTAINER}),
-    }
-)
+LIMITS: Mapping[int, Limits] = {
+    ROW: Limits("row", (("components", 1, 5),), frozenset({BUTTON, SELECT})),
+    BUTTON: Limits("button", (("label", 1, 80), ("url", 1, 512), ("custom_id", 1, CUSTOM_ID_MAX))),
+    SELECT: Limits("select", (("options", 1, 25), ("placeholder", 1, 150), ("custom_id", 1, CUSTOM_ID_MAX))),
+    SECTION: Limits("section", (("components", 1, 3),), frozenset({TEXT}), frozenset({BUTTON, THUMBNAIL})),
+    TEXT: Limits("text", (("content", 1, TEXT_MAX),)),
+    THUMBNAIL: Limits("thumbnail"),
+    GALLERY: Limits("gallery", (("items", 1, 10),)),
+    SEPARATOR: Limits("separator"),
+    CONTAINER: Limits("container", (("components", 1, COMPONENTS_MAX),), TOP_LEVEL - {CONTAINER}),
+}
 OPTION_LENGTHS = (("label", 1, 100), ("value", 1, 100), ("description", 1, 100))
 
 
@@ -2299,16 +2295,16 @@ class Dispatch:
 # that are used, so that an upgrade which moves one fails there. The App it hands events to is section 10.
 
 NEW_SESSION = frozenset({4007, 4009})  # close codes after which hikari would send the same RESUME for ever
-REFUSED: Mapping[int, str] = MappingProxyType(
-    {  # close codes after which waiting does not help; after all others the shard connects again
-        4004: "Discord refuses the token. Copy it again from your application's page (Bot, Reset Token) to config.env.",
-        4010: "Discord refuses the shard. Look at SHARD_COUNT.",
-        4011: "Discord wants more shards for this many servers. Raise SHARD_COUNT.",
-        4012: "Discord no longer speaks this version of its gateway. Get a newer bot.py and hikari.",
-        4013: "Discord does not know one of the intents asked for. Look at app.intents in your_bot.",
-        4014: "Discord refuses an intent of app.intents. Switch it on at your application's page (Bot, Intents).",
-    }
-)
+REFUSED: Mapping[
+    int, str
+] = {  # close codes after which waiting does not help; after all others the shard connects again
+    4004: "Discord refuses the token. Copy it again from your application's page (Bot, Reset Token) to config.env.",
+    4010: "Discord refuses the shard. Look at SHARD_COUNT.",
+    4011: "Discord wants more shards for this many servers. Raise SHARD_COUNT.",
+    4012: "Discord no longer speaks this version of its gateway. Get a newer bot.py and hikari.",
+    4013: "Discord does not know one of the intents asked for. Look at app.intents in your_bot.",
+    4014: "Discord refuses an intent of app.intents. Switch it on at your application's page (Bot, Intents).",
+}
 # hikari reads these fields without looking whether they are there.
 READ_BY_HIKARI: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
