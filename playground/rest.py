@@ -88,7 +88,8 @@ class Rest:
         return self._answer(Call(method, path, "", {}, {}), 404, Refused(0).body)
 
     def _is_authorized(self, request: web.Request, path: str) -> bool:
-        return path.startswith(NEEDS_NO_TOKEN) or request.headers.get("Authorization") == f"Bot {self._token}"
+        is_public = path == "/gateway" or path.startswith(NEEDS_NO_TOKEN)
+        return is_public or request.headers.get("Authorization") == f"Bot {self._token}"
 
     def _warn_of_production_token(self, offered: str) -> None:
         """Say it once, and never what the token is."""

@@ -65,6 +65,11 @@ async def test_another_token_is_answered_401_and_never_kept(discord: Discord, re
     assert "real.one" not in repr(list(discord.journal))
 
 
+async def test_the_gateways_address_is_told_to_everybody_and_the_bots_share_of_it_is_not(rest: Rest) -> None:
+    assert (await rest("GET", "/gateway", token="real.one"))[0] == 200
+    assert (await rest("GET", "/gateway/bot", token="real.one"))[0] == 401
+
+
 async def test_a_production_token_is_warned_of_once_and_never_kept(
     discord: Discord, rest: Rest, capsys: pytest.CaptureFixture[str]
 ) -> None:
