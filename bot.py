@@ -351,9 +351,8 @@ def start_logging(level: str) -> None:
     log.setLevel(level)
     logging.getLogger("hikari").setLevel(logging.INFO if level == "DEBUG" else logging.WARNING)
     logging.getLogger("hikari.ratelimits").setLevel(logging.ERROR)  # it warns of every new limit it learns
-    closed = (
-        hikari.GatewayError | ConnectionError
-    )  # hikari's tasks tell asyncio of these although the shard sees to them
+    # hikari's tasks tell asyncio of closed connections although the shard sees to them.
+    closed = hikari.GatewayError | ConnectionError
     logging.getLogger("asyncio").addFilter(lambda each: not (each.exc_info and isinstance(each.exc_info[1], closed)))
 
 
@@ -1825,8 +1824,8 @@ class ComponentContext(Context):
         super().__init__(app, event, interaction)
         self.values = interaction.data.values
         self.custom_id = interaction.data.custom_id
-        message, channel = interaction.message, interaction.channel_id
-        self.place = Place(channel, message.id, bool(message.flags & 64)) if message and channel else None
+        message, channel, hidden = interaction.message, interaction.channel_id, hikari.MessageFlag.EPHEMERAL
+        self.place = Place(channel, message.id, bool(message.flags & hidden)) if message and channel else None
         self._bound: tuple[View, Saved] | None = None
 
     @property
@@ -1890,9 +1889,8 @@ class ComponentContext(Context):
         When it is too late for Discord to take it, this is logged and the handler goes on: its click still counts.
         """
         if self.answer is Answer.NONE and (self.shown or (self.place and self.place.ephemeral)):
-            await asyncio.sleep(
-                0
-            )  # the display goes first; and a reply would leave no way to change an ephemeral message
+            # The display goes first; and a reply would leave no way to change an ephemeral message.
+            await asyncio.sleep(0)
             await self.answer_first(Reply.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED)
         try:
             await super().respond(what, ephemeral=ephemeral)
