@@ -28,6 +28,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Lines of code: blank lines and prose are free, or the budgets would be kept by cutting what explains.
 FILE_LINES_MAX = 3000
 SECTION_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
@@ -109,7 +110,10 @@ class Source:
         return lines
 
     def code_lines_of(self, node: Function) -> int:
-        return len(self.code_lines.intersection(range(node.lineno, (node.end_lineno or 0) + 1)))
+        return self.code_lines_between(node.lineno, node.end_lineno or 0)
+
+    def code_lines_between(self, first: int, last: int) -> int:
+        return len(self.code_lines.intersection(range(first, last + 1)))
 
     def at(self, line: int, complaint: str) -> str:
         return f"{self.name} line {line}: {complaint}"
@@ -142,16 +146,18 @@ def called(node: ast.AST) -> str:
 
 
 def file_too_long(source: Source) -> list[str]:
-    count = len(source.lines)
+    count = len(source.code_lines)
     if count <= FILE_LINES_MAX:
         return []
-    return [source.at(count, f"the file has {count} lines, {FILE_LINES_MAX} are allowed. Move a part to extras/.")]
+    complaint = f"the file has {count} lines of code, {FILE_LINES_MAX} are allowed. Move a part to extras/."
+    return [source.at(len(source.lines), complaint)]
 
 
 def sections_too_long(source: Source) -> list[str]:
-    sizes = [(section, section.last_line - section.first_line + 1) for section in source.sections]
+    sizes = [(each, source.code_lines_between(each.first_line, each.last_line)) for each in source.sections]
+    rule = f"{SECTION_LINES_MAX} are allowed"
     return [
-        source.at(section.first_line, f"section {section.number} has {size} lines, {SECTION_LINES_MAX} are allowed.")
+        source.at(section.first_line, f"section {section.number} has {size} lines of code, {rule}.")
         for section, size in sizes
         if size > SECTION_LINES_MAX
     ]
@@ -642,11 +648,11 @@ def assert_none(complaints: list[str]) -> None:
     assert not complaints, "\n" + "\n".join(complaints)
 
 
-def test_the_file_never_passes_three_thousand_lines(bot: Source) -> None:
+def test_the_file_never_passes_three_thousand_lines_of_code(bot: Source) -> None:
     assert_none(file_too_long(bot))
 
 
-def test_no_section_passes_four_hundred_lines(bot: Source) -> None:
+def test_no_section_passes_four_hundred_lines_of_code(bot: Source) -> None:
     assert_none(sections_too_long(bot))
 
 
@@ -800,9 +806,9 @@ def long(lines: int) -> str:
 
 
 BAD: list[tuple[Rule, str, str]] = [
-    (file_too_long, "pass\n" * 3001, "line 3001: the file has 3001 lines"),
-    (sections_too_long, GOOD + "\n" * 400, "section 2 has 408 lines"),
-    (sections_too_long, "\n" * 400 + GOOD, "section 0 has"),
+    (file_too_long, "pass\n" * 3001, "line 3001: the file has 3001 lines of code"),
+    (sections_too_long, GOOD + "x = 1\n" * 400, "section 2 has 402 lines of code"),
+    (sections_too_long, "pass\n" * 401 + GOOD, "section 0 has"),
     (functions_too_long, long(61), "line 1: f has 61 lines"),
     (median_function_too_long, long(3) + long(9) + long(20), "median function has 9"),
     (nested_too_deep, deep(5), "line 6: f nests"),
