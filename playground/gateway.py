@@ -30,9 +30,28 @@ IDENTIFIES_A_DAY = 1_000
 CLIENT_EVENTS_MAX = 120
 CLIENT_EVENTS_WINDOW_S = 60.0
 
-GUILDS, GUILD_MESSAGES, DIRECT_MESSAGES, MESSAGE_CONTENT = 1 << 0, 1 << 9, 1 << 12, 1 << 15
+GUILDS, GUILD_MEMBERS, GUILD_MODERATION, GUILD_MESSAGES, GUILD_REACTIONS, GUILD_TYPING = (
+    1 << number for number in (0, 1, 2, 9, 10, 11)
+)
+DIRECT_MESSAGES, DIRECT_REACTIONS, DIRECT_TYPING, MESSAGE_CONTENT = (1 << number for number in (12, 13, 14, 15))
 INTENTS_KNOWN = (1 << 26) - 1
 ENDS_SESSION = (1000, 1001)
+
+# What happens in the guild: the event and the intent that it takes.
+GUILD_EVENTS: dict[What, tuple[str, int]] = {
+    "bot_in": ("GUILD_CREATE", GUILDS),
+    "bot_out": ("GUILD_DELETE", GUILDS),
+    "channel_new": ("CHANNEL_CREATE", GUILDS),
+    "channel": ("CHANNEL_UPDATE", GUILDS),
+    "channel_gone": ("CHANNEL_DELETE", GUILDS),
+    "role_new": ("GUILD_ROLE_CREATE", GUILDS),
+    "role": ("GUILD_ROLE_UPDATE", GUILDS),
+    "role_gone": ("GUILD_ROLE_DELETE", GUILDS),
+    "joined": ("GUILD_MEMBER_ADD", GUILD_MEMBERS),
+    "left": ("GUILD_MEMBER_REMOVE", GUILD_MEMBERS),
+    "banned": ("GUILD_BAN_ADD", GUILD_MODERATION),
+    "unbanned": ("GUILD_BAN_REMOVE", GUILD_MODERATION),
+}
 
 DISPATCH, HEARTBEAT, IDENTIFY, PRESENCE, VOICE, RESUME, RECONNECT, REQUEST_MEMBERS = 0, 1, 2, 3, 4, 6, 7, 8
 INVALID_SESSION, HELLO, HEARTBEAT_ACK, REQUEST_SOUNDS = 9, 10, 11, 31
@@ -129,6 +148,16 @@ class Gateway:
         self.on_ready: Callable[[], None] = lambda: None
         self.on_sent: Callable[[str, Json], None] | None = None
         self.delay_s: Callable[[], float] = lambda: 0.0
+        self._senders: dict[What, Callable[[Any], None]] = {
+            "all gone": self._send_all_gone,
+            "reaction": self._send_reaction,
+            "no reaction": self._send_no_reaction,
+            "no reactions": self._send_no_reactions,
+            "typing": self._send_typing,
+            "pins": self._send_pins,
+            "member": self._send_member_update,
+            "outage": self._send_outage,
+        }
         world.listeners.append(self._on_change)
 
     @property
@@ -302,17 +331,22 @@ class Gateway:
         ready: Json = {
             "v": 10,
             "user": shapes.own_user(world.bot),
-            "guilds": [{"id": GUILD_ID, "unavailable": True}] if session.carries(GUILD_ID) else [],
+            "guilds": [{"id": GUILD_ID, "unavailable": True}]
+            if world.bot_in_guild and session.carries(GUILD_ID)
+            else [],
             "session_id": session.id,
             "resume_gateway_url": f"{world.address.replace('http', 'ws', 1)}/resume",
             "shard": [session.shard, session.count],
             "application": {"id": world.bot["id"], "flags": 0},
         }
         self._dispatch_to(session, "READY", ready, msgspec.json.encode(ready))
-        if session.carries(GUILD_ID) and session.wants(GUILDS):
-            guild = shapes.joined_guild(world.guild, world.members(), world.guild_channels())
+        if world.bot_in_guild and not world.has_outage and session.carries(GUILD_ID) and session.wants(GUILDS):
+            guild = self._guild()
             self._dispatch_to(session, "GUILD_CREATE", guild, msgspec.json.encode(guild))
         self.on_ready()
+
+    def _guild(self) -> Json:
+        return shapes.joined_guild(self._world.guild, self._world.members(), self._world.guild_channels())
 
     def _on_resume(self, socket: Socket, data: Json) -> None:
         session = self._sessions.get(str(data.get("session_id")))
@@ -360,22 +394,54 @@ class Gateway:
             self._send_message("MESSAGE_CREATE" if what == "message" else "MESSAGE_UPDATE", subject)
         elif what == "gone" and not subject.dismissed:
             self._send_gone(subject)
-        elif what == "channels":
+        elif what == "channels" and subject is not None:
             self.dispatch("CHANNEL_CREATE", subject, None, DIRECT_MESSAGES)
+        elif what in self._senders:
+            self._senders[what](subject)
+        elif what in GUILD_EVENTS and (self._world.bot_in_guild or what == "bot_out"):
+            name, intent = GUILD_EVENTS[what]
+            self.dispatch(name, self._about_guild(what, subject), GUILD_ID, intent)
 
-    def _place_of(self, kept: Kept) -> tuple[str | None, int]:
-        """The guild and the intent for a message. An ephemeral one is sent as if it were private."""
-        in_guild = self._world.channels[kept.message["channel_id"]]["type"] == 0
-        if in_guild and kept.visible_to is None:
-            return GUILD_ID, GUILD_MESSAGES
-        return None, DIRECT_MESSAGES
+    def _about_guild(self, what: What, subject: Any) -> Json:
+        if what == "bot_in":
+            return self._guild()
+        if what == "bot_out":
+            return {"id": GUILD_ID}
+        if what == "role_gone":
+            return {"guild_id": GUILD_ID, "role_id": subject["id"]}
+        if what in ("role", "role_new"):
+            return {"guild_id": GUILD_ID, "role": subject}
+        if what in ("left", "banned", "unbanned"):
+            return {"guild_id": GUILD_ID, "user": subject}
+        return {**subject, "guild_id": GUILD_ID}
+
+    def _send_outage(self, subject: None) -> None:
+        if self._world.has_outage:
+            self.dispatch("GUILD_DELETE", {"id": GUILD_ID, "unavailable": True}, GUILD_ID, GUILDS)
+        else:
+            self.dispatch("GUILD_CREATE", self._guild(), GUILD_ID, GUILDS)
+
+    def _place_of(self, channel: Json, of_guild: int, of_private: int) -> tuple[str | None, int] | None:
+        """The guild and the intent for what happens in a channel; None where the bot sees nothing."""
+        if not self._world.sees(self._world.bot["id"], channel):
+            return None
+        return (GUILD_ID, of_guild) if "guild_id" in channel else (None, of_private)
+
+    def _place_of_message(self, kept: Kept) -> tuple[str | None, int] | None:
+        """An ephemeral message is sent as if it were private."""
+        if kept.visible_to is not None:
+            return None, DIRECT_MESSAGES
+        return self._place_of(self._world.channels[kept.message["channel_id"]], GUILD_MESSAGES, DIRECT_MESSAGES)
 
     def _send_message(self, name: str, kept: Kept) -> None:
-        guild_id, intent = self._place_of(kept)
+        place = self._place_of_message(kept)
+        if place is None:
+            return
+        guild_id, intent = place
         data: Json = dict(kept.message)
         if guild_id is not None:
-            author = {key: value for key, value in shapes.member(data["author"]).items() if key != "user"}
-            data |= {"guild_id": guild_id, "member": author}
+            member = self._world.membership.of(data["author"])
+            data |= {"guild_id": guild_id, "member": {key: each for key, each in member.items() if key != "user"}}
         hidden = self._hide_content(data) if guild_id is not None else data
         for session in self._live_sessions():
             if session.carries(guild_id) and session.wants(intent):
@@ -390,11 +456,67 @@ class Gateway:
         return {**data, "content": "", "embeds": [], "attachments": [], "components": []}
 
     def _send_gone(self, kept: Kept) -> None:
-        guild_id, intent = self._place_of(kept)
-        gone: Json = {"id": kept.id, "channel_id": kept.message["channel_id"]}
-        if guild_id is not None:
-            gone["guild_id"] = guild_id
-        self.dispatch("MESSAGE_DELETE", gone, guild_id, intent)
+        place = self._place_of_message(kept)
+        if place is not None:
+            about: Json = {"id": kept.id, "channel_id": kept.message["channel_id"]}
+            self.dispatch("MESSAGE_DELETE", about | guild_of(place[0]), *place)
+
+    def _send_all_gone(self, several: list[Kept]) -> None:
+        place = self._place_of_message(several[0]) if several else None
+        if place is not None:
+            about: Json = {"ids": [kept.id for kept in several], "channel_id": several[0].message["channel_id"]}
+            self.dispatch("MESSAGE_DELETE_BULK", about | guild_of(place[0]), *place)
+
+    def _send_reaction(self, subject: tuple[Kept, str, str]) -> None:
+        kept, user_id, emoji = subject
+        more: Json = {"message_author_id": kept.message["author"]["id"], "burst_colors": []}
+        if "guild_id" in self._world.channels[kept.message["channel_id"]]:
+            more["member"] = self._world.membership.of(self._world.users[user_id])
+        about: Json = {"user_id": user_id, "emoji": shapes.emoji_of(emoji), "burst": False, "type": 0, **more}
+        self._send_of_reactions("MESSAGE_REACTION_ADD", kept, about)
+
+    def _send_no_reaction(self, subject: tuple[Kept, str, str]) -> None:
+        kept, user_id, emoji = subject
+        about: Json = {"user_id": user_id, "emoji": shapes.emoji_of(emoji), "burst": False, "type": 0}
+        self._send_of_reactions("MESSAGE_REACTION_REMOVE", kept, about)
+
+    def _send_no_reactions(self, subject: tuple[Kept, str | None]) -> None:
+        kept, emoji = subject
+        if emoji is None:
+            self._send_of_reactions("MESSAGE_REACTION_REMOVE_ALL", kept, {})
+        else:
+            self._send_of_reactions("MESSAGE_REACTION_REMOVE_EMOJI", kept, {"emoji": shapes.emoji_of(emoji)})
+
+    def _send_of_reactions(self, name: str, kept: Kept, about: Json) -> None:
+        channel = self._world.channels[kept.message["channel_id"]]
+        place = self._place_of(channel, GUILD_REACTIONS, DIRECT_REACTIONS)
+        if place is not None:
+            where = {"message_id": kept.id, "channel_id": channel["id"]}
+            self.dispatch(name, about | where | guild_of(place[0]), *place)
+
+    def _send_typing(self, subject: tuple[Json, Json]) -> None:
+        channel, user = subject
+        place = self._place_of(channel, GUILD_TYPING, DIRECT_TYPING)
+        if place is not None:
+            about: Json = {
+                "channel_id": channel["id"],
+                "user_id": user["id"],
+                "timestamp": int(self._world.clock.now()),
+            }
+            member = {"member": self._world.membership.of(user)} if place[0] is not None else {}
+            self.dispatch("TYPING_START", about | member | guild_of(place[0]), *place)
+
+    def _send_pins(self, kept: Kept) -> None:
+        channel = self._world.channels[kept.message["channel_id"]]
+        place = self._place_of(channel, GUILDS, DIRECT_MESSAGES)
+        if place is not None:
+            about: Json = {"channel_id": channel["id"], "last_pin_timestamp": shapes.timestamp(kept.pinned_at)}
+            self.dispatch("CHANNEL_PINS_UPDATE", about | guild_of(place[0]), *place)
+
+    def _send_member_update(self, member: Json) -> None:
+        """To every bot that asked for members; about itself a bot is told in any case."""
+        is_own = member["user"]["id"] == self._world.bot["id"]
+        self.dispatch("GUILD_MEMBER_UPDATE", {**member, "guild_id": GUILD_ID}, GUILD_ID, 0 if is_own else GUILD_MEMBERS)
 
 
 def shard_of(given: Any) -> tuple[int, int] | None:
@@ -404,3 +526,8 @@ def shard_of(given: Any) -> tuple[int, int] | None:
             return number, count
         case _:
             return None
+
+
+def guild_of(guild_id: str | None) -> Json:
+    """What an event in a guild says more than one in private."""
+    return {} if guild_id is None else {"guild_id": guild_id}

@@ -14,11 +14,15 @@ from typing import Any, Literal
 
 from . import limits
 from .errors import Refused
-from .shapes import ALL_PERMISSIONS, ATTACHMENT_BYTES_MAX, EPHEMERAL, LOADING, Json, member
-from .world import GUILD_ID, Kept, Upload, What, World
+from .shapes import ATTACHMENT_BYTES_MAX, EPHEMERAL, LOADING, Json, member
+from .uploads import Upload
+from .usable import context_of, has_bot, owners_of
+from .world import GUILD_ID, Kept, What, World
 
 FIRST_ANSWER_S = 3.0
 TOKEN_LIVES_S = 15 * 60.0
+FOLLOWUPS_MAX_ELSEWHERE = 5
+"""Of an interaction in a place where the bot is only because somebody has installed it for themselves."""
 
 Kind = Literal["command", "component", "form", "autocomplete"]
 State = Literal["pending", "answered", "deferred", "failed"]
@@ -117,15 +121,18 @@ class Interactions:
         channel_id: str,
         data: Json,
         *,
+        command: Json | None = None,
         source: Kept | None = None,
         parent: Interaction | None = None,
     ) -> Interaction:
         """Send an interaction to the bot. It fails when no callback has come 3 s later."""
+        owners = self._owners(user, channel_id, command, source, parent)
         id_, token = self._world.snowflake(), secrets.token_urlsafe(32)
         payload: Json = {
             "id": id_,
             "type": TYPE_OF[kind],
             "token": token,
+            "authorizing_integration_owners": owners,
             **self._payload(user, channel_id, data, source),
         }
         made = Interaction(id_, token, kind, user, channel_id, payload, self._world.clock.now())
@@ -134,23 +141,40 @@ class Interactions:
         self._world.journal.note("interaction", id=id_, type=kind, user=user["username"], payload=payload)
         self._world.clock.call_at(made.made_at + FIRST_ANSWER_S, lambda: self._expire(made))
         self._tell(made)
-        self._dispatch("INTERACTION_CREATE", payload, payload.get("guild_id"))
+        if owners:  # else the bot has been taken out of the place since it wrote the message that is clicked
+            self._dispatch("INTERACTION_CREATE", payload, payload.get("guild_id"))
         return made
 
+    def _owners(
+        self, user: Json, channel_id: str, command: Json | None, source: Kept | None, parent: Interaction | None
+    ) -> Json:
+        """By whose leave the bot is there: as for the command, or as for what has been clicked or filled in."""
+        if parent is not None:
+            return parent.payload["authorizing_integration_owners"]
+        channel = self._world.channels[channel_id]
+        if source is not None and "interaction_metadata" in source.message and not has_bot(self._world, channel):
+            given: Json = source.message["interaction_metadata"]["authorizing_integration_owners"]
+            return {key: value for key, value in given.items() if key == "1"}
+        return owners_of(self._world, command, channel, user["id"])
+
     def _payload(self, user: Json, channel_id: str, data: Json, source: Kept | None) -> Json:
-        channel = {**self._world.channels[channel_id], "permissions": ALL_PERMISSIONS}
-        in_guild = channel["type"] == 0
+        world = self._world
+        channel = world.channels[channel_id]
+        may, bot_may = (str(world.permissions_in(id_, channel)) for id_ in (user["id"], world.bot["id"]))
+        locale = world.locale_of(user["id"])
         payload: Json = {
-            "application_id": self._world.bot["id"], "version": 1, "data": data, "channel_id": channel_id,
-            "channel": channel, "app_permissions": ALL_PERMISSIONS, "locale": "en-US", "entitlements": [],
-            "entitlement_sku_ids": [], "authorizing_integration_owners": {"0": GUILD_ID if in_guild else "0"},
-            "context": 0 if in_guild else 1, "attachment_size_limit": ATTACHMENT_BYTES_MAX,
+            "application_id": world.bot["id"], "version": 1, "data": data, "channel_id": channel_id,
+            "channel": {**channel, "permissions": may}, "app_permissions": bot_may, "locale": locale,
+            "entitlements": [], "entitlement_sku_ids": [], "context": context_of(channel),
+            "attachment_size_limit": ATTACHMENT_BYTES_MAX,
         }  # fmt: skip
-        if in_guild:
-            payload["guild_id"] = GUILD_ID
-            payload["guild"] = {"id": GUILD_ID, "locale": "en-US", "features": []}
+        if "guild_id" in channel:
+            guild_id = channel["guild_id"]
+            payload["guild_id"] = guild_id
+            payload["guild"] = {"id": guild_id, "locale": "en-US", "features": []}
             payload["guild_locale"] = "en-US"
-            payload["member"] = {**member(user), "permissions": ALL_PERMISSIONS}
+            as_member = world.membership.of(user) if guild_id == GUILD_ID else member(user)
+            payload["member"] = {**as_member, "permissions": may}
         else:
             payload["user"] = user
         if source is not None:
@@ -206,7 +230,7 @@ class Interactions:
                 report.add(("data", "flags"), "deferred flags")
                 report.raise_if_any()
             case 8:
-                limits.check_suggestions(data)
+                limits.check_suggestions(data, focused_type(interaction.payload["data"].get("options") or []))
             case 9:
                 limits.check_form(data)
             case _:
@@ -258,6 +282,9 @@ class Interactions:
         if original is not None and original.is_loading and self._world.find(original.id) is original:
             interaction.produced = original
             return self._world.edit_message(original, body, uploads)
+        is_elsewhere = not has_bot(self._world, self._world.channels[interaction.channel_id])
+        if is_elsewhere and len(interaction.followups) >= FOLLOWUPS_MAX_ELSEWHERE:
+            raise Refused(40094)
         kept = self._add_message(interaction, body, uploads)
         interaction.followups.append(kept.id)
         interaction.produced = kept
@@ -298,9 +325,15 @@ class Interactions:
         return self._world.clock.now() - interaction.made_at > seconds
 
     def _on_change(self, what: What, subject: Any) -> None:
-        if what in ("edit", "gone") and subject.id in self._waiting_for:
-            for interaction in self._waiting_for.pop(subject.id):
-                self._settle(interaction)
+        if what in ("edit", "gone"):
+            self._settle_all(subject.id)
+        elif what == "all gone":
+            for kept in subject:
+                self._settle_all(kept.id)
+
+    def _settle_all(self, message_id: str) -> None:
+        for interaction in self._waiting_for.pop(message_id, ()):
+            self._settle(interaction)
 
     def _settle(self, interaction: Interaction) -> None:
         if not interaction.is_settled:
@@ -316,6 +349,8 @@ class Interactions:
     def _tell(self, interaction: Interaction) -> None:
         for told in interaction.watchers:
             told()
+        if interaction.kind == "autocomplete":
+            return  # nobody sees it but the person who is typing
         for watcher in self.watchers:
             watcher(interaction)
 
@@ -325,6 +360,16 @@ def message_type_of(interaction: Interaction) -> int:
     if interaction.kind != "command":
         return 0
     return 20 if interaction.payload["data"]["type"] == 1 else 23
+
+
+def focused_type(options: list[Json]) -> int:
+    """The type of the option that a person is typing into; of a string when there is none."""
+    for option in options:
+        if option.get("focused"):
+            return option["type"]
+        if "options" in option:
+            return focused_type(option["options"])
+    return 3
 
 
 def metadata_of(interaction: Interaction) -> Json:

@@ -726,11 +726,20 @@ def check_form(data: Json, at: Path = ("data",)) -> None:
     report.raise_if_any()
 
 
-def check_suggestions(data: Json) -> None:
-    """Raise Refused unless these are choices for an autocompleted option."""
+def check_suggestions(data: Json, option_type: int = 3) -> None:
+    """Raise Refused unless these are choices for an autocompleted option of that type."""
     report = Report(("data",))
     check_fields(data, AUTOCOMPLETE, (), report)
     report.raise_if_any()
+    for number, choice in enumerate(data["choices"]):
+        check_choice(choice, option_type, ("choices", str(number)), report)
+    report.raise_if_any()
+
+
+def check_choice(choice: Json, option_type: int, at: Path, report: Report) -> None:
+    """A choice's value is of its option's type."""
+    rule = Words(high=100, required=True) if option_type == 3 else Whole(fraction=option_type == 10, required=True)
+    check_fields(choice, {"value": rule}, at, report)
 
 
 def check_deletion(body: Json) -> list[str]:
@@ -796,8 +805,7 @@ def check_command_option(option: Json, at: Path, report: Report, depth: int) -> 
     if option.get("choices") and option.get("autocomplete"):
         report.add(at, "choices and autocomplete")
     for number, choice in enumerate(option.get("choices") or ()):
-        rule = Words(high=100, required=True) if kind == 3 else Whole(fraction=kind == 10, required=True)
-        check_fields(choice, {"value": rule}, (*at, "choices", str(number)), report)
+        check_choice(choice, kind, (*at, "choices", str(number)), report)
 
 
 def command_length(body: Json) -> int:

@@ -14,6 +14,8 @@ from typing import Literal
 
 Status = Literal["starting", "running", "stopped", "exited", "none"]
 
+MOVED = Path(__file__).parent / "moved"
+"""Holds the sitecustomize that lets a bot's time.time() go with the playground's clock."""
 STOP_WAIT_S = 5.0
 READY_WAIT_S = 15.0
 LOG_TAIL = 30
@@ -80,6 +82,9 @@ class BotProcess:
         # What lies around in the environment is left behind; only one given on purpose is refused.
         around = {name: value for name, value in os.environ.items() if not PRODUCTION_TOKEN.search(value)}
         self._env = {**around, **env}
+        if "PLAYGROUND_CLOCK" in self._env:
+            others = self._env.get("PYTHONPATH")
+            self._env["PYTHONPATH"] = os.pathsep.join([str(MOVED), *([others] if others else [])])
         self._cwd = cwd
         self._transport: asyncio.SubprocessTransport | None = None
         self._run: Run | None = None

@@ -17,7 +17,7 @@ from .faults import Fault, Faults
 from .journal import Journal
 from .process import NEVER_A_PRODUCTION_TOKEN, PRODUCTION_TOKEN
 from .routes import NEEDS_NO_TOKEN, ROUTES, Call, Operation, Operations
-from .world import Upload
+from .uploads import Upload
 
 PREFIX = "/api/v10"
 

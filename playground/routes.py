@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from . import limits, shapes
+from . import limits, permissions, shapes
 from .errors import Refused
 from .gateway import Gateway
 from .interactions import Interactions, callback_response
 from .shapes import EPHEMERAL, Json
-from .world import GUILD_ID, Kept, Upload, World
+from .uploads import Upload
+from .world import GUILD_ID, Kept, World
 
 MESSAGES_PER_PAGE = 50
 TRUE = ("true", "True", "1")
@@ -92,8 +93,10 @@ class Operations:
         return 200, user
 
     def get_own_guilds(self, call: Call) -> Reply:
+        if not self.world.bot_in_guild:
+            return 200, []
         guild = {key: self.world.guild[key] for key in ("id", "name", "icon", "banner", "features")}
-        return 200, [{**guild, "owner": False, "permissions": shapes.ALL_PERMISSIONS}]
+        return 200, [{**guild, "owner": False, "permissions": str(self.world.membership.base(self.world.bot["id"]))}]
 
     def get_application(self, call: Call) -> Reply:
         owner = self.world.user_named("alice")
@@ -128,13 +131,13 @@ class Operations:
 
     def get_member(self, call: Call) -> Reply:
         self._require_guild(call)
-        user = self.world.users.get(call.params["user_id"])
-        if user is None:
+        member = self.world.membership.find(call.params["user_id"])
+        if member is None:
             raise Refused(10007)
-        return 200, shapes.member(user)
+        return 200, member
 
     def _require_guild(self, call: Call) -> None:
-        if call.params["guild_id"] != GUILD_ID:
+        if call.params["guild_id"] != GUILD_ID or not self.world.bot_in_guild:
             raise Refused(10004)
 
     def get_channel(self, call: Call) -> Reply:
@@ -145,10 +148,19 @@ class Operations:
         return NOTHING
 
     def _channel(self, call: Call) -> Json:
+        """The channel the path names, when the bot sees it."""
         channel = self.world.channels.get(call.params["channel_id"])
         if channel is None:
             raise Refused(10003)
+        if not self.world.sees(self.world.bot["id"], channel):
+            raise Refused(50001)
         return channel
+
+    def _require(self, permission: str, channel: Json) -> None:
+        """The bot's own permission; where there are no roles, there is nothing to lack."""
+        needed = permissions.BITS[permission] | permissions.ADMINISTRATOR
+        if not self.world.permissions_in(self.world.bot["id"], channel) & needed:
+            raise Refused(50013)
 
     # Messages through the channel
 
@@ -179,7 +191,7 @@ class Operations:
         if same is not None:
             return 200, same.message
         flags = int(body.get("flags") or 0) & ~EPHEMERAL
-        extra = self._reply_to(channel_id, body.get("message_reference"))
+        extra = self._reply_to(body.get("message_reference"))
         if nonce is not None:
             extra["nonce"] = body["nonce"]
         kept = self.world.add_message(
@@ -189,7 +201,7 @@ class Operations:
             self.world.remember_nonce(channel_id, nonce, kept.id)
         return 200, kept.message
 
-    def _reply_to(self, channel_id: str, reference: Json | None) -> Json:
+    def _reply_to(self, reference: Json | None) -> Json:
         if not reference or not reference.get("message_id"):
             return {}
         found = self.world.find(str(reference["message_id"]))
@@ -198,9 +210,7 @@ class Operations:
                 return {}
             problem = {"code": "REPLIES_UNKNOWN_MESSAGE", "message": "Unknown message"}
             raise Refused(50035, {"message_reference": {"_errors": [problem]}})
-        place = {"type": 0, "channel_id": channel_id, "message_id": found.id, "guild_id": GUILD_ID}
-        original = {key: value for key, value in found.message.items() if key != "referenced_message"}
-        return {"type": 19, "message_reference": place, "referenced_message": original}
+        return self.world.reply_to(found)
 
     def edit_message(self, call: Call) -> Reply:
         kept = self._message(call)

@@ -8,7 +8,7 @@ import errno
 import os
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TextIO
@@ -24,11 +24,12 @@ from .gateway import Gateway
 from .interactions import Interactions
 from .journal import Journal
 from .people import Person
+from .permissions import bits_of
 from .process import BotProcess
 from .rest import PREFIX, Rest
 from .routes import Operations
 from .shapes import Json
-from .world import APPLICATION_ID, World
+from .world import APPLICATION_ID, Kept, World
 
 HOST = "127.0.0.1"
 BODY_BYTES_MAX = 32 * 1024 * 1024
@@ -77,6 +78,7 @@ class Discord:
     def _connect_parts(self, check: Check | None) -> None:
         self.gateway.delay_s = self._rest.delay_s = lambda: self.latency_s / 2
         self.gateway.on_ready = self._on_ready
+        self.clock.on_advance = self._page.show_clock
         if check is not None:
             self.gateway.on_sent = lambda name, data: self.misfits.extend(check(f"gateway {name}", "gateway", data))
             self._rest.on_sent = lambda method, route, status, body: self.misfits.extend(
@@ -167,6 +169,7 @@ class Discord:
         otherwise. Raises ValueError when the environment given holds a production token.
         """
         own = {"DISCORD_TOKEN": self.token, "DISCORD_API": self.api, "PYTHONUNBUFFERED": "1"}
+        own["PLAYGROUND_CLOCK"] = str(self._clock_file())
         own["STORE"] = os.environ.get("STORE") or f"sqlite:{self._folder_for(script) / 'bot.db'}"
         bot = BotProcess(
             str(script), args, env={**own, **(env or {})}, cwd=str(cwd) if cwd is not None else None, python=python
@@ -184,12 +187,22 @@ class Discord:
         if self.echo is not None:
             print(line, file=self.echo, flush=True)
 
+    def _clock_file(self) -> Path:
+        file = self._own_folder() / "clock.offset"
+        if not file.exists():
+            self.clock.share(file)
+        return file
+
     def _folder_for(self, script: str | Path) -> Path:
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="playground-")
-        folder = Path(self._folder.name) / Path(script).stem
+        folder = self._own_folder() / Path(script).stem
         folder.mkdir(exist_ok=True)
         return folder
+
+    def _own_folder(self) -> Path:
+        if self._folder is None:
+            # On Windows a bot that was not waited for may still hold a file in it.
+            self._folder = tempfile.TemporaryDirectory(prefix="playground-", ignore_cleanup_errors=True)
+        return Path(self._folder.name)
 
     # People and what they see
 
@@ -213,6 +226,71 @@ class Discord:
     def text(self, message: Json | None) -> str:
         """All text a person can read in a message, line by line; nothing for None."""
         return shapes.text_of(message) if message is not None else ""
+
+    # The guild
+
+    def role(self, name: str, permissions: Iterable[str] | int | None = None) -> Json:
+        """The role of that name, made on first use; with permissions ("kick_members") it gets exactly these.
+
+        The bot's own is called as the bot is, and may do everything until you say otherwise.
+        """
+        old = self.world.membership.role_named(name)
+        if old is not None and permissions is None:
+            return old
+        id_ = old["id"] if old else self.world.snowflake()
+        return self.world.membership.put_role(id_, old["name"] if old else name, bits_of(permissions or 0))
+
+    def join(self, name: str) -> Person:
+        """Let somebody join the guild, for the first time or again."""
+        person = self.user(name)
+        self.world.membership.add(person.user)
+        return person
+
+    def leave(self, name: str) -> None:
+        """Let somebody leave the guild. What they wrote stays."""
+        self.world.membership.remove(self.user(name).id)
+
+    def create_channel(self, name: str, *, nsfw: bool = False) -> Json:
+        """A new text channel of the guild; `nsfw` for an age-restricted one."""
+        return self.world.create_channel(name, nsfw=nsfw)
+
+    def delete_channel(self, channel: str) -> None:
+        """Delete a channel of the guild, by name or id, with all its messages."""
+        self.world.delete_channel(self.world.channel_of(channel)["id"])
+
+    def delete_message(self, message: Json | str) -> None:
+        """Delete a message, as a moderator does."""
+        self.delete_messages([message])
+
+    def delete_messages(self, messages: Iterable[Json | str]) -> None:
+        """Delete messages as a moderator does; several of one channel go at once, in one event."""
+        by_channel: dict[str, list[Kept]] = {}
+        for message in messages:
+            id_ = message if isinstance(message, str) else str(message["id"])
+            kept = self.world.find(id_)
+            if kept is None:
+                raise LookupError(f"There is no message {id_}.")
+            by_channel.setdefault(kept.message["channel_id"], []).append(kept)
+        for several in by_channel.values():
+            if len(several) == 1:
+                self.world.delete_message(several[0])
+            else:
+                self.world.delete_messages(several)
+
+    def kick_bot(self) -> None:
+        """Remove the bot from the guild; a guild that is deleted looks the same to it."""
+        self.world.take_bot_out()
+
+    def invite_bot(self) -> None:
+        """Let the bot into the guild again."""
+        self.world.take_bot_in()
+
+    def outage(self) -> None:
+        """Make the guild unavailable for a while, as when Discord has a disturbance."""
+        self.world.set_outage(True)
+
+    def outage_over(self) -> None:
+        self.world.set_outage(False)
 
     # Disturbing it
 

@@ -17,6 +17,11 @@ ALL_PERMISSIONS = "2251799813685247"
 JOINED = "2024-01-01T00:00:00.000000+00:00"
 ATTACHMENT_BYTES_MAX = 10 * 1024 * 1024
 
+LOCALE_CODES = """
+id da de en-GB en-US es-ES es-419 fr hr it lt hu nl no pl pt-BR ro fi sv-SE vi tr cs el bg ru uk hi th zh-CN ja zh-TW ko
+"""
+LOCALES = LOCALE_CODES.split()
+
 ROW, BUTTON, STRING_SELECT, TEXT_INPUT, USER_SELECT, ROLE_SELECT, MENTIONABLE_SELECT, CHANNEL_SELECT = range(1, 9)
 SECTION, TEXT, THUMBNAIL, GALLERY, FILE, SEPARATOR = range(9, 15)
 CONTAINER, LABEL, FILE_UPLOAD, RADIO_GROUP, CHECKBOX_GROUP, CHECKBOX = 17, 18, 19, 21, 22, 23
@@ -47,10 +52,11 @@ def member(user_: Json) -> Json:
     }  # fmt: skip
 
 
-def text_channel(id_: str, name: str, guild_id: str, position: int) -> Json:
+def guild_channel(id_: str, name: str, guild_id: str, position: int, type_: int = 0) -> Json:
     return {
-        "id": id_, "type": 0, "guild_id": guild_id, "name": name, "position": position, "permission_overwrites": [],
-        "topic": None, "nsfw": False, "last_message_id": None, "rate_limit_per_user": 0, "parent_id": None, "flags": 0,
+        "id": id_, "type": type_, "guild_id": guild_id, "name": name, "position": position,
+        "permission_overwrites": [], "topic": None, "nsfw": False, "last_message_id": None, "rate_limit_per_user": 0,
+        "parent_id": None, "flags": 0,
     }  # fmt: skip
 
 
@@ -58,21 +64,29 @@ def direct_channel(id_: str, recipient: Json) -> Json:
     return {"id": id_, "type": 1, "last_message_id": None, "flags": 0, "recipients": [recipient]}
 
 
-def everyone(guild_id: str) -> Json:
+def group_channel(id_: str, name: str, recipients: list[Json]) -> Json:
+    """A private channel of several people, in which there is no bot."""
     return {
-        "id": guild_id, "name": "@everyone", "description": None, "permissions": ALL_PERMISSIONS, "position": 0,
+        "id": id_, "type": 3, "last_message_id": None, "flags": 0, "recipients": recipients, "name": name, "icon": None,
+        "owner_id": recipients[0]["id"],
+    }  # fmt: skip
+
+
+def role(id_: str, name: str, permissions: int, position: int) -> Json:
+    return {
+        "id": id_, "name": name, "description": None, "permissions": str(permissions), "position": position,
         "color": 0, "colors": {"primary_color": 0, "secondary_color": None, "tertiary_color": None}, "hoist": False,
         "managed": False, "mentionable": False, "icon": None, "unicode_emoji": None, "flags": 0,
     }  # fmt: skip
 
 
-def guild(id_: str, name: str, owner_id: str) -> Json:
+def guild(id_: str, name: str, owner_id: str, roles: list[Json]) -> Json:
     return {
         "id": id_, "name": name, "icon": None, "description": None, "home_header": None, "splash": None,
         "discovery_splash": None, "features": [], "banner": None, "owner_id": owner_id, "application_id": None,
         "region": "us-west", "afk_channel_id": None, "afk_timeout": 300, "system_channel_id": None,
         "system_channel_flags": 0, "widget_enabled": False, "widget_channel_id": None, "verification_level": 0,
-        "roles": [everyone(id_)], "default_message_notifications": 0, "mfa_level": 0, "explicit_content_filter": 0,
+        "roles": roles, "default_message_notifications": 0, "mfa_level": 0, "explicit_content_filter": 0,
         "max_presences": None, "max_members": 500000, "max_stage_video_channel_users": 50,
         "max_video_channel_users": 25, "vanity_url_code": None, "premium_tier": 0, "premium_subscription_count": 0,
         "preferred_locale": "en-US", "rules_channel_id": None, "safety_alerts_channel_id": None,
@@ -142,12 +156,44 @@ def attachment(id_: str, filename: str, size: int, content_type: str, url: str) 
     }  # fmt: skip
 
 
-def embeds(given: list[Json]) -> list[Json]:
+def reaction(emoji: str, count: int, me: bool) -> Json:
+    return {
+        "emoji": emoji_of(emoji), "count": count, "count_details": {"burst": 0, "normal": count}, "burst_colors": [],
+        "me": me, "me_burst": False,
+    }  # fmt: skip
+
+
+def emoji_of(text: str) -> Json:
+    """An emoji as reactions have it, from itself or from "name:id"."""
+    name, colon, id_ = text.rpartition(":")
+    return {"id": id_, "name": name} if colon else {"id": None, "name": text}
+
+
+def embeds(given: list[Json], attachments: list[Json]) -> list[Json]:
+    """The embeds of a message, with what `attachment://` names replaced by where it lies."""
+    files = {item["filename"]: item for item in attachments}
     made = [{**without_nulls(embed), "type": "rich"} for embed in given]
     for embed in made:
         for field in embed.get("fields", ()):
             field.setdefault("inline", False)
+        for name, key in (("image", "url"), ("thumbnail", "url"), ("author", "icon_url"), ("footer", "icon_url")):
+            holder: Any = embed.get(name)
+            if holder and key in holder:
+                embed[name] = with_proxy(holder, key, files)
     return made
+
+
+def with_proxy(holder: Json, key: str, files: dict[str, Json]) -> Json:
+    url: str = holder[key]
+    found = files.get(attached_name(url)) if url.startswith("attachment://") else None
+    where = found["url"] if found else url
+    size = {name: found[name] for name in ("width", "height") if name in found} if found and key == "url" else {}
+    return {**holder, key: where, f"proxy_{key}": where, **size}
+
+
+def attached_name(url: str) -> str:
+    """The file's name in attachment://name, or at the end of another address."""
+    return unquote(url.removeprefix("attachment://").rsplit("/", 1)[-1])
 
 
 # What Discord writes into a component when the bot left it out.
@@ -191,7 +237,7 @@ class Completion:
         for key in ("media", "file"):
             if key in holder:
                 url: str = holder[key]["url"]
-                found = self._attachments.get(unquote(url.removeprefix("attachment://").rsplit("/", 1)[-1]))
+                found = self._attachments.get(attached_name(url))
                 holder[key] = unfurled(url, found)
                 if key == "file" and found is not None:
                     holder |= {"name": found["filename"], "size": found["size"]}
@@ -200,9 +246,12 @@ class Completion:
 
 def unfurled(url: str, found: Json | None) -> Json:
     """A picture or file as Discord gives it back; `found` is the message's attachment of that name."""
-    where = found["url"] if found else url
-    id_ = found["id"] if found else "0"
-    return {"id": id_, "url": where, "proxy_url": where, "width": None, "height": None, "content_type": None}
+    if found is None:
+        return {"id": "0", "url": url, "proxy_url": url, "width": None, "height": None, "content_type": None}
+    return {
+        "id": found["id"], "url": found["url"], "proxy_url": found["url"], "width": found.get("width"),
+        "height": found.get("height"), "content_type": found["content_type"], "attachment_id": found["id"],
+    }  # fmt: skip
 
 
 def walk(components: list[Json]) -> Iterator[Json]:

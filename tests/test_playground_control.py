@@ -185,8 +185,9 @@ async def test_what_happens_is_told_as_it_happens(discord: Discord, page: Page) 
     assert (await used).state == "answered"
     discord.user("dora")
     assert (await page.next("users"))["users"][-1]["username"] == "dora"
+    assert len((await page.next("channels"))["channels"][0]["permissions"]) == 4
     discord.world.direct_channel_with(discord.user("bob").id)
-    assert (await page.next("state"))["channels"][-1]["name"] == "@bob"
+    assert (await page.next("channels"))["channels"][-1]["name"] == "@bob"
 
 
 async def test_a_failure_is_told_with_its_reason(discord: Discord, page: Page) -> None:

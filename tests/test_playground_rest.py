@@ -179,7 +179,7 @@ async def test_members_are_paged_by_id(discord: Discord, rest: Rest) -> None:
     _, first = await rest("GET", f"/guilds/{GUILD_ID}/members?limit=2")
     _, then = await rest("GET", f"/guilds/{GUILD_ID}/members?limit=10&after={first[-1]['user']['id']}")
     names = [member["user"]["username"] for member in first + then]
-    assert names == ["playground-bot", "alice", "bob", "carol"]
+    assert names == ["playground-bot", "owner", "alice", "bob", "carol"]
 
 
 # Messages
