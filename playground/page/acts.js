@@ -33,13 +33,65 @@ export class Acts {
     this.#doAs({ do: "dismiss", message_id: messageId });
   }
 
-  command(name, options) {
-    return this.#write({ do: "command", channel_id: this.#world.channelId, name, options });
+  /** Use a command; `target` is the person or message a context menu was opened on. */
+  command(name, options, target = undefined) {
+    return this.#write({ do: "command", channel_id: this.#world.channelId, name, options, target });
   }
 
-  say(content) {
-    return this.#write({ do: "say", channel_id: this.#world.channelId, content });
+  /** Ask the bot for suggestions; they come as topic "choices" under this number. */
+  suggest(request, name, option, text, options) {
+    const channelId = this.#world.channelId;
+    this.#ask({ do: "autocomplete", request, channel_id: channelId, name, option, text, options });
   }
+
+  /** Ask which commands the reader may use in the open channel. */
+  askUsable() {
+    this.#world.usableRequest += 1;
+    this.#ask({ do: "usable", request: this.#world.usableRequest, channel_id: this.#world.channelId });
+  }
+
+  say(content, uploads = []) {
+    const files = uploads.length > 0 ? { uploads } : {};
+    return this.#write({ do: "say", channel_id: this.#world.channelId, content, ...files });
+  }
+
+  // ---- Messages
+
+  edit(messageId, content) {
+    return this.#doAs({ do: "edit", message_id: messageId, content });
+  }
+
+  delete(messageId) {
+    return this.#doAs({ do: "delete", message_id: messageId });
+  }
+
+  react(messageId, emoji) {
+    return this.#doAs({ do: "react", message_id: messageId, emoji });
+  }
+
+  unreact(messageId, emoji) {
+    return this.#doAs({ do: "unreact", message_id: messageId, emoji });
+  }
+
+  // ---- People
+
+  openDirect() {
+    return this.#doAs({ do: "open_dm" });
+  }
+
+  setLocale(locale) {
+    return this.#doAs({ do: "person", locale });
+  }
+
+  setRoles(roles) {
+    return this.#doAs({ do: "roles", roles });
+  }
+
+  makeRole(name, permissions) {
+    return this.#do({ do: "role", name, permissions });
+  }
+
+  // ---- The playground
 
   bot(action) {
     this.#do({ do: "bot", action });
@@ -58,6 +110,11 @@ export class Acts {
 
   #doAs(packet) {
     return this.#do({ ...packet, as: this.#world.actingAs });
+  }
+
+  /** A question that the page asks by itself: when it cannot be sent, the reader has nothing to be told. */
+  #ask(packet) {
+    this.#send({ ...packet, as: this.#world.actingAs });
   }
 
   #do(packet) {

@@ -1,12 +1,13 @@
 /** The page: a world, the socket that fills it, and the parts that show it. */
 
 import { Acts } from "./acts.js";
-import { announce } from "./announce.js";
 import { showBot, showClock, showLog } from "./bot.js";
-import { Composer, showPeople } from "./composer.js";
+import { showChannels } from "./channels.js";
+import { Composer } from "./composer.js";
 import { el } from "./dom.js";
 import { Forms } from "./forms.js";
 import { MessageList } from "./messages.js";
+import { showMembers, showPeople } from "./people.js";
 import { Socket } from "./socket.js";
 import { World } from "./world.js";
 
@@ -24,17 +25,24 @@ function main() {
   const acts = new Acts((packet) => socket.send(packet), world);
   rememberPerson(world);
   showConnection(part("connection"), world, socket);
-  showChannels(world);
+  showChannels(part, world, acts);
   new MessageList(part("messages"), part("latest"), world, acts);
   showRefusals(part("refusal"), world);
-  showPeople(part("people"), world);
+  showPeople(part("people"), world, acts);
+  showMembers(part("members"), world, acts);
   new Composer(part("composer"), world, acts);
   new Forms(part("form"), world, acts);
   showBot(part("bot"), world, acts);
-  showClock(part("clock"), acts);
+  showClock(part("clock"), part("clock-offset"), world, acts);
   showLog(part("log"), world);
   foldPanel(part("bot"), part("bot-fold"));
+  askUsable(world, acts);
   socket.connect();
+}
+
+/** Which commands the reader may use depends on all of these; the server knows the rules. */
+function askUsable(world, acts) {
+  world.watch(["people", "roles", "channels", "commands"], () => world.channelId && acts.askUsable());
 }
 
 function rememberPerson(world) {
@@ -78,50 +86,6 @@ function showRefusals(bar, world) {
     bar.hidden = false;
   });
   world.on("acted", hide);
-}
-
-// ---- Channels
-
-function showChannels(world) {
-  world.watch(["channels"], () => {
-    const { guild, channels, channelId, unread } = world;
-    part("guild").textContent = guild.name;
-    const name = channels.find(({ id }) => id === channelId)?.name ?? "";
-    document.title = name ? `#${name} · ${guild.name}` : guild.name;
-    part("channel-name").textContent = name;
-    const hadFocus = part("channels").contains(document.activeElement) ? document.activeElement.dataset.id : null;
-    part("channels").replaceChildren(
-      ...channels.map((channel) => channelItem(channel, channel.id === channelId, unread.has(channel.id), world)),
-    );
-    if (hadFocus)
-      part("channels")
-        .querySelector(`[data-id="${CSS.escape(hadFocus)}"]`)
-        ?.focus();
-  });
-}
-
-function channelItem({ id, name }, isOpen, isUnread, world) {
-  const open = () => {
-    world.openChannel(id);
-    announce(`Channel ${name}`);
-  };
-  return el(
-    "li",
-    {},
-    el(
-      "button",
-      {
-        type: "button",
-        class: `channel ${isUnread ? "unread" : ""}`,
-        "data-id": id,
-        "aria-current": isOpen ? "true" : null,
-        onclick: open,
-      },
-      el("span", { class: "hash", "aria-hidden": "true" }, "#"),
-      name,
-      isUnread && el("span", { class: "visually-hidden" }, " (new messages)"),
-    ),
-  );
 }
 
 // ---- Small screens

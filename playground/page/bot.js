@@ -15,6 +15,7 @@ const STATUS_WORDS = {
 const ALIVE = ["starting", "running"];
 const CLOCK_STEPS = [
   ["+1 min", 60, "1 minute"],
+  ["+10 min", 600, "10 minutes"],
   ["+1 h", 3600, "1 hour"],
   ["+1 day", 86400, "1 day"],
 ];
@@ -66,8 +67,11 @@ function isPossible(action, bot) {
   return ALIVE.includes(bot.status) ? action !== "start" : action === "start" || action === "restart";
 }
 
-/** Show the buttons that move the playground's clock, for rules that take 3 s, 15 minutes or a week. */
-export function showClock(group, acts) {
+/** Show the buttons that move the playground's clock, for rules that take 3 s, 15 minutes or a week, and how far it went. */
+export function showClock(group, offset, world, acts) {
+  world.watch(["clock"], () => {
+    offset.textContent = world.clockOffset > 0 ? `The clock is ${durationInWords(world.clockOffset)} ahead.` : "";
+  });
   const move = (seconds, words) => acts.advance(seconds) && announce(`The clock went forward by ${words}.`);
   group.append(
     ...CLOCK_STEPS.map(([text, seconds, words]) =>
@@ -83,6 +87,25 @@ export function showClock(group, acts) {
       ),
     ),
   );
+}
+
+const UNITS = [
+  [86400, "day"],
+  [3600, "hour"],
+  [60, "minute"],
+  [1, "second"],
+];
+
+/** Return a time span as people say it: `1 day 2 hours`. */
+function durationInWords(seconds) {
+  let left = Math.round(seconds);
+  const words = [];
+  for (const [size, unit] of UNITS) {
+    const count = Math.floor(left / size);
+    left -= count * size;
+    if (count > 0) words.push(`${count} ${unit}${count === 1 ? "" : "s"}`);
+  }
+  return words.slice(0, 2).join(" ");
 }
 
 /** Show the bot's log in `box`. It follows its end until the reader scrolls up. */

@@ -58,6 +58,19 @@ export function boundsInWords(min, max) {
   return min === 0 ? `Choose up to ${max}` : `Choose ${min} to ${max}`;
 }
 
+/** Place a shown popover under its anchor, or above it where there is more room or `prefersAbove`, and inside the window. */
+export function placeBeside(menu, anchor, prefersAbove = false) {
+  const place = anchor.getBoundingClientRect();
+  menu.style.minWidth = `${Math.min(place.width, window.innerWidth - 16)}px`;
+  const { width, height } = menu.getBoundingClientRect();
+  const fitsBelow = place.bottom + height + 8 <= window.innerHeight;
+  const fitsAbove = place.top >= height + 8;
+  const isBelow = !fitsAbove || (fitsBelow && !prefersAbove);
+  const top = isBelow ? Math.min(place.bottom + 4, window.innerHeight - height - 8) : place.top - height - 4;
+  menu.style.left = `${Math.max(8, Math.min(place.left, window.innerWidth - width - 8))}px`;
+  menu.style.top = `${Math.max(8, top)}px`;
+}
+
 let openMenu = null;
 
 class ChoiceMenu {
@@ -109,7 +122,7 @@ class ChoiceMenu {
     this.#button.setAttribute("aria-expanded", "true");
     (this.#button.closest("dialog") ?? document.body).append(this.#menu); // outside an open dialog it would be inert
     this.#menu.showPopover();
-    this.#place();
+    placeBeside(this.#menu, this.#button);
     this.#show();
     this.#list.focus();
     document.addEventListener("pointerdown", this.#pressedElsewhere, true);
@@ -151,16 +164,6 @@ class ChoiceMenu {
       el("span", {}, boundsInWords(min, Math.min(max, options.length))),
       this.#done,
     );
-  }
-
-  #place() {
-    const anchor = this.#button.getBoundingClientRect();
-    const { style } = this.#menu;
-    style.minWidth = `${anchor.width}px`;
-    const { width, height } = this.#menu.getBoundingClientRect();
-    const isBelow = anchor.bottom + height + 8 <= window.innerHeight || anchor.top < height;
-    style.left = `${Math.max(8, Math.min(anchor.left, window.innerWidth - width - 8))}px`;
-    style.top = `${Math.max(8, isBelow ? Math.min(anchor.bottom + 4, window.innerHeight - height - 8) : anchor.top - height - 4)}px`;
   }
 
   #show() {

@@ -3,7 +3,7 @@
 import { choiceButton } from "./choice.js";
 import { el, outsideLink } from "./dom.js";
 import { markdown } from "./markdown.js";
-import { emojiText, fileName, picture, selectDefaults, selectOptions } from "./pieces.js";
+import { emojiSign, fileCard, fileName, picture, selectDefaults, selectOptions } from "./pieces.js";
 
 const LINK = 5;
 const PREMIUM = 6;
@@ -43,8 +43,7 @@ function button(component, scene, path) {
   const face = buttonFace(component);
   const classes = `button ${buttonClasses[component.style] ?? "secondary"}`;
   if (component.style === LINK) return linkButton(component, face, classes, path);
-  if (component.style === PREMIUM)
-    return el("button", { type: "button", class: classes, disabled: true }, "Premium, not sold here");
+  if (component.style === PREMIUM) return premiumButton(classes);
   const { message, acts } = scene;
   return el(
     "button",
@@ -60,11 +59,17 @@ function button(component, scene, path) {
 }
 
 function buttonFace({ label, emoji }) {
-  const sign = emojiText(emoji);
-  return [
-    sign && el("span", { class: "emoji", "aria-hidden": label ? "true" : null }, sign),
-    label && el("span", { class: "label" }, label),
-  ].filter(Boolean);
+  return [emojiSign(emoji, Boolean(label)), label && el("span", { class: "label" }, label)].filter(Boolean);
+}
+
+/** Discord writes its own words and a price on it; nothing is sold here. */
+function premiumButton(classes) {
+  return el(
+    "button",
+    { type: "button", class: classes, disabled: true, title: "Nothing is sold in the playground." },
+    el("span", { class: "emoji", "aria-hidden": "true" }, "◆"),
+    "Premium",
+  );
 }
 
 function linkButton({ url, disabled }, face, classes, path) {
@@ -138,17 +143,22 @@ function thumbnail(component, scene, path) {
 }
 
 function gallery(component, scene, path) {
-  const items = component.items.map((item, index) => thumbnail(item, scene, `${path}.${index}`));
-  return el("div", { class: `gallery gallery-${Math.min(items.length, 3)}` }, items);
+  return galleryOf(component.items, scene, path);
 }
 
-function file(component, scene, path) {
-  const name = component.name ?? fileName(component.file.url);
-  const box = el("div", { class: "file" }, outsideLink(component.file.url, {}, name) ?? el("span", {}, name));
-  return component.spoiler ? covered(box, scene, path) : box;
+/** Return pictures side by side; each is `{ media: { url }, description, spoiler }`. */
+export function galleryOf(items, scene, path) {
+  const pictures = items.map((item, index) => thumbnail(item, scene, `${path}.${index}`));
+  return el("div", { class: `gallery gallery-${pictures.length}` }, pictures);
 }
 
-function covered(box, { message, world }, path) {
+function file({ file: { url }, name, size, spoiler }, scene, path) {
+  const box = fileCard({ url, name: name ?? fileName(url), size });
+  return spoiler ? covered(box, scene, path) : box;
+}
+
+/** Return the box under a cover that the reader takes off once. */
+export function covered(box, { message, world }, path) {
   if (world.isRevealed(message.id, path)) return box;
   box.inert = true;
   const cover = el(

@@ -2,6 +2,7 @@
 
 import { boundsInWords, choiceButton } from "./choice.js";
 import { el, freshId } from "./dom.js";
+import { FileTray } from "./upload.js";
 
 /**
  * A field on the page. `node` is what to place, `read()` what the reader entered (undefined when nothing), `focus()`
@@ -18,6 +19,9 @@ export class Field {
     this.problemNode = el("p", { class: "problem", id: this.problemId, hidden: true });
   }
 
+  /** True for a field that cannot be left empty, so that it needs no mark. */
+  isMarkless = false;
+
   /** What a form sends for an empty field: a text that was cleared is not the same as one that was never given. */
   get whenEmpty() {
     return undefined;
@@ -31,7 +35,7 @@ export class Field {
   /** Build `node` around a control. A control without an id is a group, which a caption names instead of a label. */
   place(control) {
     this.control = control;
-    const text = [this.label, !this.isRequired && el("span", { class: "optional" }, " (optional)")];
+    const text = [this.label, this.isRequired && !this.isMarkless && requiredMark()];
     const caption = control.id
       ? el("label", { for: control.id }, text)
       : el("p", { class: "field-name", id: this.labelId }, text);
@@ -62,6 +66,13 @@ export class Field {
   }
 }
 
+function requiredMark() {
+  return [
+    el("span", { class: "required", "aria-hidden": "true" }, "*"),
+    el("span", { class: "visually-hidden" }, " (required)"),
+  ];
+}
+
 /** Show every problem, take the keyboard to the first, and return true when there is none. */
 export function checkAll(fields) {
   const wrong = fields.filter((field) => !field.check());
@@ -72,20 +83,46 @@ export function checkAll(fields) {
 // ---- Text and numbers
 
 export class TextField extends Field {
-  constructor({ isLong, value, placeholder, minLength = 0, maxLength, ...rest }) {
+  constructor({ isLong, value, placeholder, minLength = 0, maxLength, isCounted = false, ...rest }) {
     super(rest);
-    this.minLength = minLength;
+    Object.assign(this, { minLength, maxLength });
+    const counterId = isCounted ? freshId("counter") : null;
     const attributes = {
       id: freshId("text"),
       placeholder,
       maxlength: maxLength,
       autocomplete: "off",
       "aria-required": String(this.isRequired),
-      "aria-describedby": this.describedBy,
+      "aria-describedby": [this.describedBy, counterId].filter(Boolean).join(" "),
     };
     const control = isLong ? el("textarea", { ...attributes, rows: 4 }) : el("input", { ...attributes, type: "text" });
     control.value = value ?? "";
     this.place(control);
+    if (isCounted) this.#count(counterId);
+  }
+
+  #count(id) {
+    const counter = el("p", { class: "counter", id });
+    const bounds = this.minLength > 0 ? `${this.minLength} to ${this.maxLength}` : `at most ${this.maxLength}`;
+    const show = () => {
+      const { length } = this.control.value;
+      counter.replaceChildren(
+        el("span", { class: "visually-hidden" }, `${length} of ${bounds} characters`),
+        el("span", { "aria-hidden": "true" }, `${length} / ${this.maxLength}`),
+      );
+      counter.classList.toggle("short", length > 0 && length < this.minLength);
+    };
+    this.control.addEventListener("input", show);
+    show();
+    this.node.append(counter);
+  }
+
+  get text() {
+    return this.control.value;
+  }
+
+  setText(text) {
+    this.control.value = text;
   }
 
   read() {
@@ -97,9 +134,26 @@ export class TextField extends Field {
   }
 
   problem() {
-    const { length } = this.control.value;
-    if (length === 0) return this.isRequired ? "Fill this in." : null;
-    return length < this.minLength ? `Write at least ${this.minLength} characters (now ${length}).` : null;
+    return textProblem(this, this.control.value);
+  }
+}
+
+/** Return what is wrong with a text, or null. */
+export function textProblem({ isRequired, minLength, maxLength }, text) {
+  const { length } = text;
+  if (length === 0) return isRequired ? "Fill this in." : null;
+  if (length < minLength) return `Write at least ${minLength} characters (now ${length}).`;
+  return length > maxLength ? `Write at most ${maxLength} characters (now ${length}).` : null;
+}
+
+/** An option of a command: chats send it without the blanks around it. */
+export class TypedField extends TextField {
+  read() {
+    return this.text.trim() === "" ? undefined : this.text.trim();
+  }
+
+  problem() {
+    return textProblem(this, this.text.trim());
   }
 }
 
@@ -119,53 +173,37 @@ export class NumberField extends Field {
     );
   }
 
+  get text() {
+    return this.control.value;
+  }
+
+  setText(text) {
+    this.control.value = text;
+  }
+
   read() {
-    const text = this.control.value.trim().replace(",", ".");
-    return text === "" ? undefined : Number(text);
+    const text = this.text.trim();
+    return text === "" ? undefined : numberOf(text);
   }
 
   problem() {
     const value = this.read();
     if (value === undefined) return this.isRequired ? "Fill this in." : null;
-    return this.#kindProblem(value) ?? this.#rangeProblem(value);
-  }
-
-  #kindProblem(value) {
-    if (this.isWhole) return Number.isInteger(value) ? null : "Write a whole number.";
-    return Number.isFinite(value) ? null : "Write a number.";
-  }
-
-  #rangeProblem(value) {
-    if (this.min !== undefined && value < this.min) return `The least is ${this.min}.`;
-    return this.max !== undefined && value > this.max ? `The most is ${this.max}.` : null;
+    return numberProblem(this, value);
   }
 }
 
-// ---- One of a few, as the browser has it
+/** Return the number that was typed; a comma is a point to many people. NaN when it is none. */
+export function numberOf(text) {
+  return Number(text.replace(",", "."));
+}
 
-export class NativeSelectField extends Field {
-  constructor({ options, ...rest }) {
-    super(rest);
-    this.options = options;
-    const first = el("option", { value: "" }, this.isRequired ? "Choose…" : "—");
-    const items = options.map(({ label }, index) => el("option", { value: index }, label));
-    this.place(
-      el(
-        "select",
-        { id: freshId("select"), "aria-required": String(this.isRequired), "aria-describedby": this.describedBy },
-        first,
-        items,
-      ),
-    );
-  }
-
-  read() {
-    return this.options[this.control.value]?.value;
-  }
-
-  problem() {
-    return this.isRequired && this.read() === undefined ? "Choose one." : null;
-  }
+/** Return what is wrong with a number, or null. */
+export function numberProblem({ isWhole, min, max }, value) {
+  if (isWhole && !Number.isInteger(value)) return "Write a whole number.";
+  if (!Number.isFinite(value)) return "Write a number.";
+  if (min !== undefined && value < min) return `The least is ${min}.`;
+  return max !== undefined && value > max ? `The most is ${max}.` : null;
 }
 
 // ---- Several of a few, as chats have it
@@ -285,8 +323,9 @@ export class BoxesField extends Field {
 }
 
 export class BoxField extends Field {
+  isMarkless = true; // an empty box is an answer as well
   constructor({ isChecked, ...rest }) {
-    super({ ...rest, isRequired: true });
+    super(rest);
     const box = el("input", { type: "checkbox", id: freshId("box"), "aria-describedby": this.describedBy });
     box.checked = isChecked;
     this.place(box);
@@ -299,5 +338,54 @@ export class BoxField extends Field {
 
   problem() {
     return null;
+  }
+}
+
+// ---- Files
+
+export class FilesField extends Field {
+  constructor({ min, max, ...rest }) {
+    super(rest);
+    Object.assign(this, { min, max });
+    const words = max === 1 ? "Choose a file" : `Choose up to ${max} files`;
+    const button = el(
+      "button",
+      { type: "button", class: "button secondary", id: freshId("files"), "aria-describedby": this.describedBy },
+      words,
+    );
+    this.tray = new FileTray({ max, button, changed: () => this.problemNode.hidden || this.check() });
+    this.place(button);
+    button.setAttribute("aria-labelledby", `${button.id}-name ${button.id}`);
+    this.node.querySelector("label").id = `${button.id}-name`;
+    this.tray.list.hidden = true;
+    button.after(this.tray.picker, this.tray.list);
+  }
+
+  get text() {
+    return "";
+  }
+
+  setText() {} // a file has no name that could be typed
+
+  read() {
+    return this.tray.ids;
+  }
+
+  problem() {
+    const { count, problem } = this.tray;
+    if (problem) return problem;
+    if (count === 0) return this.isRequired ? "Choose a file." : null;
+    return count < this.min ? `${boundsInWords(this.min, this.max)}.` : null;
+  }
+}
+
+/** The one file of a command's option. */
+export class FileField extends FilesField {
+  constructor(rest) {
+    super({ ...rest, min: 1, max: 1 });
+  }
+
+  read() {
+    return this.tray.ids[0];
   }
 }

@@ -2,7 +2,7 @@
 
 import { announce } from "./announce.js";
 import { el } from "./dom.js";
-import { BoxField, BoxesField, checkAll, ChoiceField, RadioField, TextField } from "./fields.js";
+import { BoxField, BoxesField, checkAll, ChoiceField, FilesField, RadioField, TextField } from "./fields.js";
 import { focusPlace, placeOf } from "./list.js";
 import { markdown } from "./markdown.js";
 import { selectDefaults, selectOptions } from "./pieces.js";
@@ -11,7 +11,6 @@ import { failureInWords } from "./world.js";
 const ROW = 1;
 const TEXT_DISPLAY = 10;
 const LABEL = 18;
-const FILE_UPLOAD = 19;
 const PARAGRAPH = 2;
 
 /** Show each form to the user it is for, in the given `<dialog>`. It stays open until its submission was answered. */
@@ -133,9 +132,7 @@ export class Forms {
 }
 
 function unsupported(type) {
-  const text =
-    type === FILE_UPLOAD ? "Files cannot be uploaded here." : `A component of type ${type} cannot be filled in here.`;
-  return el("p", { class: "unsupported" }, text);
+  return el("p", { class: "unsupported" }, `A component of type ${type} cannot be filled in here.`);
 }
 
 // ---- One maker for each component type that holds a value
@@ -148,6 +145,7 @@ function textInput(component, common) {
     placeholder: component.placeholder,
     minLength: component.min_length ?? 0,
     maxLength: component.max_length ?? 4000,
+    isCounted: true,
   });
 }
 
@@ -171,6 +169,11 @@ function checkboxGroup(component, common) {
   return new BoxesField({ ...common, options: component.options, min: component.min_values ?? 1, max });
 }
 
+function fileUpload(component, common) {
+  const max = component.max_values ?? 1;
+  return new FilesField({ ...common, min: component.min_values ?? 1, max });
+}
+
 function checkbox(component, common) {
   return new BoxField({ ...common, isChecked: component.default === true });
 }
@@ -182,6 +185,7 @@ const fieldMakers = {
   6: selectMenu,
   7: selectMenu,
   8: selectMenu,
+  19: fileUpload,
   21: radioGroup,
   22: checkboxGroup,
   23: checkbox,

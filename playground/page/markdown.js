@@ -108,8 +108,9 @@ const inlineRules = [
     /<@!?(\d{1,20})>/y,
     (match, world) => mention(world.nameOf(match[1]) ?? "unknown user", match[1] === world.actingAs),
   ],
-  [/<@&(\d{1,20})>/y, () => mention("role", false)],
+  [/<@&(\d{1,20})>/y, (match, world) => mention(roleName(world, match[1]), false)],
   [/<#(\d{1,20})>/y, (match, world) => el("span", { class: "mention" }, `#${channelName(world, match[1])}`)],
+  [/@everyone\b|@here\b/y, (match) => mention(match[0].slice(1), true)],
   [/<\/([^:>\n]{1,100}):\d{1,20}>/y, (match) => el("span", { class: "mention" }, `/${match[1]}`)],
   [/<a?(:\w{1,32}:)\d{1,20}>/y, (match) => match[1]],
   [/<t:(-?\d{1,12})(?::([tTdDfFR]))?>/y, (match) => timestamp(Number(match[1]), match[2] ?? "f")],
@@ -122,7 +123,7 @@ const inlineRules = [
   [/~~([\s\S]+?)~~/y, wrapped("s")],
   [/\|\|([\s\S]+?)\|\|/y, (match, world, depth) => spoiler(inline(match[1], world, depth + 1))],
 ];
-const MAY_BEGIN_A_RULE = /[\\`<[*_~|h]/;
+const MAY_BEGIN_A_RULE = /[\\`<[*_~|h@]/;
 
 function inline(text, world, depth = 0) {
   if (depth > NESTING_MAX) return [text];
@@ -158,6 +159,10 @@ function maskedLink(match, world, depth) {
 
 function mention(name, isReader) {
   return el("span", { class: isReader ? "mention mention-me" : "mention" }, `@${name}`);
+}
+
+function roleName(world, id) {
+  return world.guildRoles.find((role) => role.id === id)?.name.replace(/^@/, "") ?? "unknown role";
 }
 
 function channelName(world, id) {

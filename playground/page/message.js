@@ -1,10 +1,16 @@
 /** One message as an element: who, what, and what stands above and below it. */
 
-import { readableText, renderComponents } from "./components.js";
+import { covered, galleryOf, readableText, renderComponents } from "./components.js";
 import { el, outsideLink, safeUrl } from "./dom.js";
 import { markdown } from "./markdown.js";
-import { authorName, avatar, fileName, picture } from "./pieces.js";
+import { authorName, avatar, fileCard, picture } from "./pieces.js";
+import { hasOpenMenu } from "./menu.js";
+import { messageTools, openMessageMenu, openPersonMenu, reactionRow } from "./tools.js";
 import { failureInWords, isThinking } from "./world.js";
+
+const SUPPRESS_EMBEDS = 1 << 2;
+const COMPONENTS_V2 = 1 << 15;
+const SPOILER = 1 << 3; // of an attachment
 
 /**
  * Return the list item for `scene.message`. `isFirst` is false when the same author wrote just before: the head is
@@ -13,16 +19,41 @@ import { failureInWords, isThinking } from "./world.js";
 export function messageItem(scene, isFirst) {
   const { message } = scene;
   const classes = ["message", isFirst ? "first" : "next", message.visible_to && "ephemeral"];
-  return el(
+  const item = el(
     "li",
     { class: classes.filter(Boolean).join(" "), tabindex: -1 },
     usedLine(message.used, scene.world),
+    replyLine(message),
     isFirst && avatar(message.author.id, authorName(message.author), isApp(message.author)),
-    head(message, isFirst),
-    el("div", { class: "body" }, bodyOrExcuse(scene)),
+    head(scene, isFirst),
+    el("div", { class: "body" }, scene.world.editing?.id === message.id ? editor(scene) : bodyOrExcuse(scene)),
+    reactionRow(scene),
     failureLine(scene.world.failureOn(message.id)),
     message.visible_to && onlyYouLine(() => scene.acts.dismiss(message.id)),
+    messageTools(scene),
   );
+  item.addEventListener("contextmenu", (event) => openAtPointer(event, scene, item));
+  item.addEventListener("keydown", (event) => messageKey(event, scene, item));
+  return item;
+}
+
+/** The browser's own menu stays where it can do more: on links, pictures, fields and marked text. */
+function openAtPointer(event, scene, item) {
+  if (event.target.closest("a, img, input, textarea, .author") || !getSelection().isCollapsed) return;
+  event.preventDefault();
+  if (!hasOpenMenu(item)) openMessageMenu(scene, item, { x: event.clientX, y: event.clientY });
+}
+
+function messageKey(event, scene, item) {
+  const isMenuKey = event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey);
+  const isOwn = scene.message.author.id === scene.world.actingAs;
+  if (isMenuKey) openMessageMenu(scene, item);
+  else if (event.target !== item || event.ctrlKey || event.metaKey || event.altKey) return;
+  else if (event.key === "Enter") openMessageMenu(scene, item);
+  else if (event.key === "e" && isOwn) scene.startEdit();
+  else if (event.key === "Delete" && isOwn) scene.acts.delete(scene.message.id);
+  else return;
+  event.preventDefault();
 }
 
 /** Return the list item for a command that has no message: it is on its way, or nothing came back. */
@@ -72,17 +103,47 @@ function usedLine(used, world) {
   );
 }
 
-function head(message, isFirst) {
+/** What a message answers, in a line above it. */
+function replyLine({ referenced_message: answered }) {
+  if (!answered) return null;
+  const words = answered.content || "a message";
+  return el(
+    "p",
+    { class: "used reply" },
+    avatar(answered.author.id, authorName(answered.author)),
+    el("strong", {}, authorName(answered.author)),
+    " ",
+    el("span", { class: "reply-text" }, words.slice(0, 120)),
+  );
+}
+
+function head(scene, isFirst) {
+  const { message } = scene;
   const date = new Date(message.timestamp);
   const time = new Intl.DateTimeFormat(undefined, { timeStyle: "short" }).format(date);
   return el(
     "p",
     { class: isFirst ? "head" : "head visually-hidden" },
-    el("strong", { class: "author" }, authorName(message.author)),
+    authorSign(scene),
     isApp(message.author) && [" ", el("span", { class: "tag" }, "APP")],
     " ",
     el("time", { datetime: date.toISOString(), title: date.toLocaleString() }, time),
+    message.pinned === true && el("span", { class: "pinned" }, "pinned"),
   );
+}
+
+/** The author's name; a click or the other mouse button opens that person's menu, which the message's menu holds as well. */
+function authorSign(scene) {
+  const { message, refocus } = scene;
+  const name = authorName(message.author);
+  const button = el("button", { type: "button", class: "author", tabindex: -1, "data-path": "author" }, name);
+  const open = (at) => openPersonMenu({ id: message.author.id, name }, scene, button, at, () => refocus(button));
+  button.addEventListener("click", () => open(null));
+  button.addEventListener("contextmenu", (event) => {
+    event.preventDefault();
+    open({ x: event.clientX, y: event.clientY });
+  });
+  return button;
 }
 
 function failureLine(text) {
@@ -102,6 +163,46 @@ function dots() {
   return el("span", { class: "dots", "aria-hidden": "true" }, el("i"), el("i"), el("i"));
 }
 
+// ---- A message being edited
+
+/** Enter keeps what was written, Escape leaves it; what is typed outlives a message that is drawn anew. */
+function editor({ message, world, acts }) {
+  const { editing } = world;
+  const area = el("textarea", {
+    rows: Math.min(8, editing.text.split("\n").length + 1),
+    maxlength: 2000,
+    "aria-label": "Edit message",
+    "data-path": "edit",
+  });
+  area.value = editing.text;
+  const save = () => {
+    const text = area.value.trim();
+    if (text === "" || text === message.content || acts.edit(message.id, text)) world.stopEdit();
+  };
+  area.addEventListener("input", () => {
+    editing.text = area.value;
+  });
+  area.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") world.stopEdit();
+    else if (event.key === "Enter" && !event.shiftKey) save();
+    else return;
+    event.preventDefault();
+  });
+  if (!editing.hasFocus) requestAnimationFrame(() => area.focus());
+  editing.hasFocus = true;
+  return [
+    area,
+    el(
+      "p",
+      { class: "only-you" },
+      "Escape to ",
+      el("button", { type: "button", class: "as-link", onclick: () => world.stopEdit() }, "cancel"),
+      ", Enter to ",
+      el("button", { type: "button", class: "as-link", onclick: save }, "save"),
+    ),
+  ];
+}
+
 // ---- The body
 
 function bodyOrExcuse(scene) {
@@ -118,24 +219,46 @@ function body(scene) {
   if (isThinking(message)) return el("p", { class: "note" }, dots(), `${authorName(message.author)} is thinking…`);
   return [
     message.content && el("div", { class: "text" }, markdown(message.content, world)),
-    (message.embeds ?? []).map((one) => embed(one, world)),
-    (message.attachments ?? []).map(attachment),
+    (message.flags & SUPPRESS_EMBEDS) === 0 && (message.embeds ?? []).map((one) => embed(one, world)),
+    attachments(scene),
     renderComponents(message.components ?? [], scene),
     message.edited_timestamp && el("span", { class: "edited" }, "(edited)"),
   ].flat();
 }
 
-function attachment({ url, filename, description, content_type: type }) {
-  if (type?.startsWith("image/"))
-    return el("div", { class: "gallery gallery-1" }, picture(url, description ?? filename));
-  return el("div", { class: "file" }, outsideLink(url, {}, filename) ?? fileName(filename));
+/** Pictures side by side and other files as cards. Components show the files of their message themselves. */
+function attachments(scene) {
+  const { message } = scene;
+  if ((message.flags & COMPONENTS_V2) !== 0) return [];
+  const files = message.attachments ?? [];
+  const pictures = files.filter(isPicture).map((one) => ({
+    media: { url: one.url },
+    description: one.description ?? one.filename,
+    spoiler: isSpoiler(one),
+  }));
+  const cards = files.filter((one) => !isPicture(one)).map((one, index) => attachedFile(one, scene, `f.${index}`));
+  return [pictures.length > 0 && galleryOf(pictures, scene, "p"), ...cards];
+}
+
+function isPicture({ content_type: type }) {
+  return type?.startsWith("image/") === true;
+}
+
+function isSpoiler({ filename, flags = 0 }) {
+  return filename.startsWith("SPOILER_") || (flags & SPOILER) !== 0;
+}
+
+function attachedFile(one, scene, path) {
+  const card = fileCard({ url: one.url, name: one.filename, size: one.size });
+  return isSpoiler(one) ? covered(card, scene, path) : card;
 }
 
 function embed(one, world) {
   const box = el(
     "div",
-    { class: "container embed" },
-    one.author && el("p", { class: "embed-author" }, linkOrText(one.author.url, one.author.name)),
+    { class: `container embed${one.thumbnail ? " with-thumbnail" : ""}` },
+    one.thumbnail && el("div", { class: "thumbnail embed-thumbnail" }, picture(one.thumbnail.url, "")),
+    one.author && el("p", { class: "embed-author" }, smallPicture(one.author), linkOrText(one.author.url, one.author.name)),
     one.title && el("p", { class: "embed-title" }, linkOrText(one.url, one.title)),
     one.description && el("div", { class: "text" }, markdown(one.description, world)),
     one.fields?.length > 0 &&
@@ -144,14 +267,29 @@ function embed(one, world) {
         { class: "embed-fields" },
         one.fields.map((field) => embedField(field, world)),
       ),
-    (one.image ?? one.thumbnail) && picture((one.image ?? one.thumbnail).url, ""),
-    one.footer && el("p", { class: "subtext" }, one.footer.text),
+    one.image && el("div", { class: "embed-image" }, picture(one.image.url, "")),
+    (one.footer || one.timestamp) && embedFoot(one),
   );
   if (typeof one.color === "number") {
     box.classList.add("accented");
     box.style.setProperty("--accent", `#${one.color.toString(16).padStart(6, "0")}`);
   }
   return box;
+}
+
+function smallPicture({ icon_url: url }) {
+  return url && el("span", { class: "embed-icon" }, picture(url, ""));
+}
+
+function embedFoot({ footer, timestamp }) {
+  const when =
+    timestamp && new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "short" }).format(new Date(timestamp));
+  return el(
+    "p",
+    { class: "subtext embed-foot" },
+    footer && smallPicture(footer),
+    [footer?.text, when].filter(Boolean).join(" • "),
+  );
 }
 
 function embedField({ name, value, inline }, world) {

@@ -4,6 +4,7 @@ import { announce } from "./announce.js";
 import { el } from "./dom.js";
 import { focusPlace, isScrolledToEnd, keepPlace, placeOf, syncList } from "./list.js";
 import { commandItem, dayItem, messageInWords, messageItem } from "./message.js";
+import { channelTitle } from "./pieces.js";
 import { compareIds, failureInWords, isThinking } from "./world.js";
 
 const SHOWN_AT_ONCE = 200;
@@ -38,9 +39,11 @@ export class MessageList {
     latest.addEventListener("click", () => this.#toEnd());
     new ResizeObserver(() => this.#holdEnd()).observe(scroller);
     new ResizeObserver(() => this.#holdEnd()).observe(this.#list);
+    scroller.addEventListener("keydown", (event) => this.#key(event));
     world.on("sent", () => this.#toEnd());
+    world.on("editLast", () => this.#editLast());
     world.on("outcome", (interaction) => this.#tellFailure(interaction));
-    world.watch(["messages", "people"], () => this.#draw());
+    world.watch(["messages", "people", "roles", "channels"], () => this.#draw());
   }
 
   #draw() {
@@ -85,8 +88,8 @@ export class MessageList {
 
   /** What else a message's look depends on: names in mentions, who reads, and what the reader did with it. */
   #surroundings(messageId) {
-    const { users, channels, actingAs } = this.#world;
-    return [users, channels, actingAs, this.#world.touches(messageId)];
+    const { users, guildRoles, channels, actingAs } = this.#world;
+    return [users, guildRoles, channels, actingAs, this.#world.touches(messageId)];
   }
 
   #commandEntry(interaction) {
@@ -99,16 +102,39 @@ export class MessageList {
   }
 
   #welcomeEntry() {
-    const name = this.#world.channels.find(({ id }) => id === this.#world.channelId)?.name ?? "";
+    const { channel } = this.#world;
+    const title = channelTitle(channel);
     const words = [
-      el("strong", {}, `This is the beginning of #${name}.`),
+      el("strong", {}, channel?.type === 1 ? `You and ${title}` : `This is the beginning of ${title}.`),
       el("span", {}, "Type / below to use one of the bot's commands."),
     ];
-    return { key: "welcome", parts: [name], build: () => el("li", { class: "welcome" }, name && words) };
+    return { key: "welcome", parts: [title], build: () => el("li", { class: "welcome" }, title && words) };
   }
 
   #scene(message) {
-    return { message, world: this.#world, acts: this.#acts, refocus: (control) => this.#refocus(control) };
+    return {
+      message,
+      world: this.#world,
+      acts: this.#acts,
+      refocus: (control) => this.#refocus(control),
+      startEdit: () => this.#world.startEdit(message),
+    };
+  }
+
+  /** Arrow keys go from message to message, so that one without a control can be reached as well. */
+  #key(event) {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const items = [...this.#list.querySelectorAll(".message")];
+    const now = items.indexOf(event.target);
+    const isBetween = event.target === this.#scroller || now >= 0;
+    if (!step || !isBetween || items.length === 0) return;
+    event.preventDefault();
+    items[now < 0 ? items.length - 1 : Math.min(Math.max(now + step, 0), items.length - 1)].focus();
+  }
+
+  #editLast() {
+    const mine = this.#world.visibleMessages().filter(({ author }) => author.id === this.#world.actingAs);
+    if (mine.length > 0) this.#world.startEdit(mine.at(-1));
   }
 
   #refocus(control) {

@@ -2,11 +2,14 @@
  * What the page knows: the newest state the server sent, and who and where the reader is.
  * Nothing here touches the document; the parts that do watch the topics they show.
  *
- * Topics: connection, people, channels, commands, messages, bot, form; and, each with a value: log, logReset, refused,
- * outcome (an interaction whose state changed); acted, sent (the reader did or wrote something).
+ * Topics: connection, people, roles, channels, commands, usable, messages, bot, form, clock, typing; and, each with a
+ * value: log, logReset, refused, outcome (an interaction whose state changed), choices (a bot's suggestions); acted, sent,
+ * editLast (the reader did or wrote something, or wants to).
  */
 
 const THINKING = 1 << 7;
+const TYPING_MS = 10_000;
+const MANAGE_MESSAGES = 1n << 13n;
 
 /** Return a number that tells which of two snowflakes is older; they are too long for a JavaScript number. */
 export function compareIds(one, other) {
@@ -29,9 +32,16 @@ export function failureInWords({ kind, text }) {
 export class World {
   connection = "connecting";
   users = [];
+  botUser = null;
   guild = { id: "", name: "Playground" };
+  guildRoles = [];
+  locales = [];
   channels = [];
   commands = [];
+  usable = null; // ids of the commands the reader may use in the open channel; null until the server has said
+  usableRequest = 0; // the number of the newest question for them
+  clockOffset = 0; // seconds
+  editing = null; // { id, text, hasFocus } of the message that the reader writes anew
   messages = new Map();
   interactions = new Map(); // pending or failed ones; what is answered shows in its message
   forms = new Map(); // by user id: what waits to be filled in
@@ -43,6 +53,7 @@ export class World {
   #sending = new Set(); // clicks whose interaction the server has not announced yet
   #chosen = new Map(); // what a person chose in a message's select, until the message changes
   #revealed = new Set(); // spoilers a reader has opened
+  #typing = new Map(); // channel id → until when, on performance's clock
   #touched = new Map(); // message id → how often something beside the message itself changed how it looks
   #listeners = new Map();
 
@@ -81,7 +92,14 @@ export class World {
     message: (packet) => this.#putMessage(packet.message),
     message_gone: (packet) => this.#dropMessage(packet.id),
     commands: (packet) => this.#put("commands", packet.commands),
-    users: (packet) => this.#put("users", packet.users, "people"),
+    users: (packet) => this.#putUsers(packet.users),
+    roles: (packet) => this.#put("guildRoles", packet.roles, "roles"),
+    channels: (packet) => this.#putChannels(packet.channels),
+    opened: (packet) => this.#openFor(packet),
+    usable: (packet) => this.#putUsable(packet),
+    choices: (packet) => this.tell("choices", packet),
+    clock: (packet) => this.#put("clockOffset", packet.offset ?? 0, "clock"),
+    typing: (packet) => this.#noteTyping(packet),
     bot: (packet) => this.#put("bot", packet.bot),
     log: (packet) => this.tell("log", packet.line),
     interaction: (packet) => this.#putInteraction(packet.interaction),
@@ -95,20 +113,80 @@ export class World {
   }
 
   #replaceAll(state) {
-    const { users, guild, channels, commands, bot } = state;
-    Object.assign(this, { users, guild, channels, commands, bot });
+    const { users, guild, commands, bot, roles, locales, offset } = state;
+    Object.assign(this, { users, guild, commands, bot });
+    this.botUser = state.bot_user ? { ...state.bot_user, name: state.bot_user.name ?? state.bot_user.username } : null;
+    this.guildRoles = roles ?? [{ id: guild.id, name: "@everyone" }];
+    this.locales = locales ?? [];
+    this.clockOffset = offset ?? 0;
+    this.channels = state.channels.map((one) => this.#named(one));
     this.messages = new Map(state.messages.map((message) => [message.id, message]));
     const failed = [...this.interactions.values()].filter(({ state: outcome }) => outcome === "failed");
     this.interactions = new Map([...failed, ...state.interactions].map((one) => [one.id, one]));
     this.#sending.clear();
-    if (!users.some(({ id }) => id === this.actingAs)) this.actingAs = users[0]?.id ?? null;
-    if (!channels.some(({ id }) => id === this.channelId)) this.channelId = channels[0]?.id ?? null;
-    for (const topic of ["people", "channels", "commands", "messages", "bot"]) this.tell(topic);
+    this.#settlePlace();
+    for (const topic of ["people", "roles", "channels", "commands", "messages", "bot", "clock"]) this.tell(topic);
     this.tell("logReset", state.log);
   }
 
+  /** Who the reader acted as may have left, and the channel may be gone or closed to that person. */
+  #settlePlace() {
+    if (!this.users.some(({ id }) => id === this.actingAs)) this.actingAs = this.users[0]?.id ?? null;
+    const seen = this.visibleChannels();
+    if (!seen.some(({ id }) => id === this.channelId)) this.channelId = seen[0]?.id ?? null;
+  }
+
+  /** A direct message goes by the name of the other side, and on this page that is always the bot. */
+  #named(channel) {
+    return channel.context === 1 && this.botUser ? { ...channel, name: this.botUser.name } : channel;
+  }
+
+  #putUsers(users) {
+    this.users = users.filter((one) => one.is_member !== false || one.id === this.actingAs);
+    this.#settlePlace();
+    for (const topic of ["people", "channels", "messages"]) this.tell(topic);
+  }
+
+  #putChannels(channels) {
+    this.channels = channels.map((one) => this.#named(one));
+    const left = new Set(channels.map(({ id }) => id));
+    for (const message of this.messages.values()) if (!left.has(message.channel_id)) this.messages.delete(message.id);
+    this.#settlePlace();
+    this.tell("channels");
+    this.tell("messages");
+  }
+
+  #openFor({ channel_id: channelId, user_id: userId }) {
+    if (userId === this.actingAs) this.openChannel(channelId);
+  }
+
+  /** Only the newest question counts: the reader may be somebody else by now. */
+  #putUsable({ request, commands }) {
+    if (request !== this.usableRequest) return;
+    this.usable = new Set(commands);
+    this.tell("usable");
+  }
+
+  #noteTyping({ channel_id: channelId }) {
+    this.#typing.set(channelId, performance.now() + TYPING_MS);
+    this.tell("typing");
+    setTimeout(() => this.tell("typing"), TYPING_MS);
+  }
+
+  #stopTyping({ channel_id: channelId, author }) {
+    if (author.bot && this.#typing.delete(channelId)) this.tell("typing");
+  }
+
+  /** Return true while the bot writes in the open channel. */
+  get isBotTyping() {
+    return performance.now() < (this.#typing.get(this.channelId) ?? 0);
+  }
+
   #putMessage(message) {
-    if (!this.messages.has(message.id)) this.#noteNews(message);
+    if (!this.messages.has(message.id)) {
+      this.#noteNews(message);
+      this.#stopTyping(message);
+    }
     this.messages.set(message.id, message);
     this.interactions.delete(message.interaction_metadata?.id); // its message says what became of a command
     for (const key of this.#chosen.keys()) if (key.startsWith(`${message.id}/`)) this.#chosen.delete(key);
@@ -169,7 +247,9 @@ export class World {
 
   actAs(userId) {
     this.actingAs = userId;
-    for (const topic of ["people", "messages", "form"]) this.tell(topic);
+    this.stopEdit();
+    this.#settlePlace();
+    for (const topic of ["people", "channels", "messages", "form"]) this.tell(topic);
   }
 
   openChannel(channelId) {
@@ -195,7 +275,33 @@ export class World {
   }
 
   nameOf(userId) {
+    if (this.botUser?.id === userId) return this.botUser.name;
     return this.users.find(({ id }) => id === userId)?.name ?? null;
+  }
+
+  /** The person the reader acts as. */
+  get me() {
+    return this.users.find(({ id }) => id === this.actingAs) ?? null;
+  }
+
+  get channel() {
+    return this.channels.find(({ id }) => id === this.channelId) ?? null;
+  }
+
+  /** Return the channels that the reader sees: a server that says who may see one lists them in it. */
+  visibleChannels() {
+    return this.channels.filter(({ permissions }) => permissions === undefined || this.actingAs in permissions);
+  }
+
+  /** Return the commands that the reader may use here. */
+  usableCommands() {
+    return this.commands.filter(({ id }) => this.usable === null || id === undefined || this.usable.has(id));
+  }
+
+  /** Return true when the reader may delete other people's messages in the open channel. */
+  get mayManageMessages() {
+    const bits = BigInt(this.channel?.permissions?.[this.actingAs] ?? 0);
+    return (bits & MANAGE_MESSAGES) !== 0n;
   }
 
   /** A click was sent: its control is busy from now on, so a double click counts once. */
@@ -232,6 +338,20 @@ export class World {
 
   chosen(messageId, customId) {
     return this.#chosen.get(`${messageId}/${customId}/${this.actingAs}`) ?? null;
+  }
+
+  /** The reader writes one of their own messages anew. */
+  startEdit({ id, content }) {
+    this.stopEdit();
+    this.editing = { id, text: content, hasFocus: false };
+    this.#touch(id);
+    this.tell("messages");
+  }
+
+  stopEdit() {
+    if (this.editing) this.#touch(this.editing.id);
+    this.editing = null;
+    this.tell("messages");
   }
 
   reveal(messageId, path) {
