@@ -15,6 +15,7 @@ LIMITS: dict[tuple[str, str], tuple[int, float]] = {
     ("PATCH", "/channels/{channel_id}/messages/{message_id}"): (5, 5.0),
     ("DELETE", "/channels/{channel_id}/messages/{message_id}"): (5, 1.0),
     ("POST", "/channels/{channel_id}/messages/bulk-delete"): (1, 1.0),
+    ("PUT", "/channels/{channel_id}/messages/{message_id}/reactions/{emoji_name}/@me"): (1, 0.25),
     ("PUT", "/applications/{application_id}/commands"): (5, 20.0),
     ("POST", "/applications/{application_id}/commands"): (5, 20.0),
     ("PUT", "/applications/{application_id}/guilds/{guild_id}/commands"): (5, 20.0),

@@ -23,6 +23,7 @@ class Fault:
     drop: Drop | None
     retry_after: float
     is_global: bool
+    code: int
     hits: int = 0
 
     def matches(self, method: str, path: str) -> bool:
@@ -49,13 +50,15 @@ class Faults:
         drop: Drop | None = None,
         retry_after: float = 1.0,
         is_global: bool = False,
+        code: int = 0,
     ) -> Fault:
         """Disturb requests whose path, without /api/v10, fits the pattern (`/channels/*`).
 
         `status` answers with it instead of doing anything. `delay_s` holds the answer back. `drop` cuts the connection
-        "before" the request has any effect or "after" it took place. `retry_after` goes with status 429.
+        "before" the request has any effect or "after" it took place. `retry_after` goes with status 429,
+        `code` (Discord's own, such as 50013) with any other.
         """
-        fault = Fault(method, path, status, times, delay_s, drop, retry_after, is_global)
+        fault = Fault(method, path, status, times, delay_s, drop, retry_after, is_global, code)
         self._faults.append(fault)
         return fault
 

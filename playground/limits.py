@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, cast
 
 from .errors import Refused
@@ -23,6 +24,7 @@ from .shapes import (
     GALLERY,
     IS_COMPONENTS_V2,
     LABEL,
+    LOCALES,
     MENTIONABLE_SELECT,
     RADIO_GROUP,
     ROLE_SELECT,
@@ -36,6 +38,7 @@ from .shapes import (
     THUMBNAIL,
     USER_SELECT,
     Json,
+    attached_name,
     walk,
 )
 
@@ -59,9 +62,11 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     "too small": ("NUMBER_TYPE_MIN", "Value should be greater than or equal to {low}."),
     "too large": ("NUMBER_TYPE_MAX", "Value should be less than or equal to {high}."),
     "boolean": ("BOOLEAN_TYPE_CONVERT", "Must be either true or false."),
+    "unique": ("SET_TYPE_ALREADY_CONTAINS_VALUE", "The set already contains this value"),
     "list": ("LIST_TYPE_CONVERT", "Only iterables may be used in a ListType"),
     "object": ("DICT_TYPE_CONVERT", "Only dictionaries may be used in a DictType"),
     "part": ("UNION_TYPE_CHOICES", 'Value of field "type" must be one of {choices}.'),
+    "moment": ("DATE_TIME_TYPE_PARSE", "Could not parse {value}. Should be ISO8601."),
     "url": ("URL_TYPE_INVALID_URL", "Not a well formed URL."),
     "scheme": ("URL_TYPE_INVALID_SCHEME", "Scheme is not supported. Scheme must be one of {choices}."),
     "legacy field": (
@@ -85,6 +90,7 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     "max values": ("SELECT_COMPONENT_MAX_VALUES_EXCEEDED", "Cannot select more values than there are options"),
     "min values": ("SELECT_COMPONENT_MIN_VALUES_EXCEEDED", "The minimum exceeds the maximum"),
     "defaults": ("SELECT_COMPONENT_MAX_DEFAULTS_EXCEEDED", "Cannot have more default values than max_values"),
+    "required without minimum": ("COMPONENT_REQUIRED_INVALID", "Must be false when min_values is 0"),
     "embeds": ("MAX_EMBED_SIZE_EXCEEDED", "Embed size exceeds maximum size of {high}"),
     "deferred flags": ("MESSAGE_FLAGS_INVALID", "Only the EPHEMERAL flag may be set"),
     "attachment": ("UNFURLED_MEDIA_ITEM_REFERENCED_ATTACHMENT_NOT_FOUND", "Referenced attachment was not found"),
@@ -98,6 +104,8 @@ PROBLEMS: dict[str, tuple[str, str]] = {
     "option type": ("APPLICATION_COMMAND_OPTIONS_TYPE_INVALID", "Sub-commands cannot be placed here"),
     "options here": ("APPLICATION_COMMAND_OPTIONS_TYPE_INVALID", "Only sub-commands have options"),
     "choices and autocomplete": ("APPLICATION_COMMAND_OPTIONS_CHOICES_INVALID", "Cannot have choices and autocomplete"),
+    "timeout": ("DATE_TIME_MAX", "Cannot be more than {high} days in the future."),
+    "parent": ("CHANNEL_PARENT_INVALID", "Category does not exist"),
     "no description here": (
         "APPLICATION_COMMAND_INVALID_DESCRIPTION",
         "Context menu commands cannot have description",
@@ -143,6 +151,11 @@ class Id(Rule):
 
 
 @dataclass(frozen=True)
+class Moment(Rule):
+    """A point in time, as ISO 8601 has it."""
+
+
+@dataclass(frozen=True)
 class Link(Rule):
     """An address with one of the given schemes."""
 
@@ -169,6 +182,14 @@ class Many(Rule):
     of: Rule = Rule()
     low: int = 0
     high: int = 2**31
+    unique: bool = False
+
+
+@dataclass(frozen=True)
+class ByLocale(Rule):
+    """An object from languages to values."""
+
+    of: Rule = Rule()
 
 
 @dataclass(frozen=True)
@@ -186,7 +207,7 @@ Fields = dict[str, Rule]
 
 CUSTOM_ID = Words(low=1, high=100, required=True)
 COMPONENT_ID = Whole(low=0, high=2**31 - 1)
-EMOJI = Group(fields={"id": Id(), "name": Words(high=64), "animated": Flag()})
+EMOJI = Group(fields={"id": Id(), "name": Words(high=32), "animated": Flag()})
 MEDIA = Group(required=True, fields={"url": Link(required=True)})
 OPTION = Group(
     fields={
@@ -197,9 +218,7 @@ OPTION = Group(
         "default": Flag(),
     }
 )
-DEFAULT_VALUE = Group(
-    fields={"id": Id(required=True), "type": OneOf(choices=("user", "role", "channel"), required=True)}
-)
+CHANNEL_TYPES = Many(of=OneOf(choices=tuple(range(6)) + tuple(range(10, 17))), unique=True)
 
 SELECT_FIELDS: Fields = {
     "id": COMPONENT_ID,
@@ -211,13 +230,20 @@ SELECT_FIELDS: Fields = {
     "required": Flag(),
 }
 STRING_SELECT_FIELDS = SELECT_FIELDS | {"options": Many(of=OPTION, low=1, high=25, required=True)}
-ENTITY_SELECT_FIELDS = SELECT_FIELDS | {
-    "default_values": Many(of=DEFAULT_VALUE, high=25),
-    "channel_types": Many(of=Whole(low=0)),
-}
+
+
+def defaults_of(*types: str) -> Fields:
+    """The field of a select that shows what is chosen before anybody has chosen."""
+    value = Group(fields={"id": Id(required=True), "type": OneOf(choices=types, required=True)})
+    return {"default_values": Many(of=value, high=25)}
+
+
 SELECT_TABLE: dict[int, Fields] = {
     STRING_SELECT: STRING_SELECT_FIELDS,
-    **dict.fromkeys((USER_SELECT, ROLE_SELECT, MENTIONABLE_SELECT, CHANNEL_SELECT), ENTITY_SELECT_FIELDS),
+    USER_SELECT: SELECT_FIELDS | defaults_of("user"),
+    ROLE_SELECT: SELECT_FIELDS | defaults_of("role"),
+    MENTIONABLE_SELECT: SELECT_FIELDS | defaults_of("user", "role"),
+    CHANNEL_SELECT: SELECT_FIELDS | defaults_of("channel") | {"channel_types": CHANNEL_TYPES},
 }
 TEXT_DISPLAY_FIELDS: Fields = {"id": COMPONENT_ID, "content": Words(low=1, high=4000, required=True)}
 IN_CONTAINER = (ROW, SECTION, TEXT, GALLERY, FILE, SEPARATOR)
@@ -298,7 +324,7 @@ FORM_PARTS: dict[int, Fields] = {
     LABEL: {
         "id": COMPONENT_ID,
         "label": Words(low=1, high=45, required=True),
-        "description": Words(high=100),
+        "description": Words(low=1, high=100),
         "component": Part(types=IN_LABEL, in_form=True, required=True),
     },
     TEXT_INPUT: TEXT_INPUT_FIELDS,
@@ -336,10 +362,19 @@ EMBED = Group(
     fields={
         "title": Words(high=256),
         "description": Words(high=4096),
-        "url": Link(),
+        "url": Link(schemes=("http", "https")),
         "color": Whole(low=0, high=0xFFFFFF),
-        "footer": Group(fields={"text": Words(low=1, high=2048, required=True)}),
-        "author": Group(fields={"name": Words(low=1, high=256, required=True)}),
+        "timestamp": Moment(),
+        "footer": Group(fields={"text": Words(low=1, high=2048, required=True), "icon_url": Link()}),
+        "author": Group(
+            fields={
+                "name": Words(low=1, high=256, required=True),
+                "url": Link(schemes=("http", "https")),
+                "icon_url": Link(),
+            }
+        ),
+        "image": Group(fields={"url": Link(required=True)}),
+        "thumbnail": Group(fields={"url": Link(required=True)}),
         "fields": Many(
             of=Group(
                 fields={
@@ -352,6 +387,9 @@ EMBED = Group(
         ),
     }
 )
+ATTACHMENT = Group(
+    fields={"id": Id(required=True), "filename": Words(low=1, high=1024), "description": Words(high=1024)}
+)
 MESSAGE: Fields = {
     "content": Words(high=2000),
     "embeds": Many(of=EMBED, high=10),
@@ -361,36 +399,83 @@ MESSAGE: Fields = {
     "enforce_nonce": Flag(),
     "allowed_mentions": Group(fields={}),
     "message_reference": Group(fields={"message_id": Id(), "channel_id": Id(), "fail_if_not_exists": Flag()}),
-    "attachments": Many(of=Group(fields={}), high=10),
+    "attachments": Many(of=ATTACHMENT, high=10),
+    "sticker_ids": Many(of=Id(), high=3),
 }
 LEGACY_COMPONENTS = Many(of=Part(types=LEGACY_TOP), high=5)
 V2_COMPONENTS = Many(of=Part(types=V2_TOP))  # their number is counted with everything inside, below
 
 COMMAND_NAME = re.compile(r"[-_'\w\u0900-\u097f\u0e00-\u0e7f]+")
-CHOICE = Group(fields={"name": Words(low=1, high=100, required=True)})
-COMMAND_OPTION_FIELDS: Fields = {
-    "type": OneOf(choices=tuple(range(1, 12)), required=True),
+NAMES_BY_LOCALE = ByLocale(of=Words(low=1, high=32, pattern=COMMAND_NAME))
+DESCRIPTIONS_BY_LOCALE = ByLocale(of=Words(low=1, high=100))
+CHOICE = Group(
+    fields={"name": Words(low=1, high=100, required=True), "name_localizations": ByLocale(of=Words(low=1, high=100))}
+)
+NAMED: Fields = {
     "name": Words(low=1, high=32, pattern=COMMAND_NAME, required=True),
+    "name_localizations": NAMES_BY_LOCALE,
     "description": Words(low=1, high=100, required=True),
+    "description_localizations": DESCRIPTIONS_BY_LOCALE,
+}
+COMMAND_OPTION_FIELDS: Fields = NAMED | {
+    "type": OneOf(choices=tuple(range(1, 12)), required=True),
     "required": Flag(),
     "choices": Many(of=CHOICE, high=25),
     "options": Many(of=Group(fields={}), high=25),
+    "channel_types": CHANNEL_TYPES,
     "min_value": Whole(fraction=True),
     "max_value": Whole(fraction=True),
     "min_length": Whole(low=0, high=6000),
     "max_length": Whole(low=1, high=6000),
     "autocomplete": Flag(),
 }
-CHAT_COMMAND: Fields = {
-    "name": Words(low=1, high=32, pattern=COMMAND_NAME, required=True),
-    "description": Words(low=1, high=100, required=True),
+CHAT_COMMAND: Fields = NAMED | {
     "options": Many(of=Group(fields={}), high=25),
+    "default_member_permissions": Id(),
     "nsfw": Flag(),
-    "contexts": Many(of=OneOf(choices=(0, 1, 2))),
-    "integration_types": Many(of=OneOf(choices=(0, 1))),
+    "contexts": Many(of=OneOf(choices=(0, 1, 2)), low=1, unique=True),
+    "integration_types": Many(of=OneOf(choices=(0, 1)), low=1, unique=True),
 }
-MENU_COMMAND: Fields = CHAT_COMMAND | {"name": Words(low=1, high=32, required=True), "description": Rule()}
+MENU_COMMAND: Fields = CHAT_COMMAND | {
+    "name": Words(low=1, high=32, required=True),
+    "name_localizations": ByLocale(of=Words(low=1, high=32)),
+    "description": Rule(),
+    "options": Many(high=0),
+}
 COMMAND_TYPE = OneOf(choices=(1, 2, 3, 4))
+
+MEMBER: Fields = {
+    "nick": Words(high=32),
+    "roles": Many(of=Id()),
+    "communication_disabled_until": Moment(),
+    "mute": Flag(),
+    "deaf": Flag(),
+}
+BAN: Fields = {
+    "delete_message_seconds": Whole(low=0, high=604_800),
+    "delete_message_days": Whole(low=0, high=7),
+}
+ROLE: Fields = {
+    "name": Words(high=100),
+    "permissions": Id(),
+    "color": Whole(low=0, high=0xFFFFFF),
+    "hoist": Flag(),
+    "mentionable": Flag(),
+}
+OVERWRITE: Fields = {"type": OneOf(choices=(0, 1), required=True), "allow": Id(), "deny": Id()}
+GUILD_CHANNEL: Fields = {
+    "name": Words(low=1, high=100),
+    "type": OneOf(choices=(0, 2, 4, 5)),
+    "topic": Words(high=4096),
+    "nsfw": Flag(),
+    "rate_limit_per_user": Whole(low=0, high=21_600),
+    "parent_id": Id(),
+    "position": Whole(low=0),
+    "bitrate": Whole(low=8000),
+    "user_limit": Whole(low=0),
+    "permission_overwrites": Many(of=Group(fields=OVERWRITE | {"id": Id(required=True)}), high=100),
+}
+NEW_CHANNEL: Fields = GUILD_CHANNEL | {"name": Words(low=1, high=100, required=True)}
 
 DELETION: Fields = {"messages": Many(of=Id(), required=True)}
 AUTOCOMPLETE: Fields = {"choices": Many(of=CHOICE, high=25, required=True)}
@@ -468,6 +553,13 @@ def check_id(value: Any, rule: Id, at: Path, report: Report) -> None:
         report.add(at, "number", value=value, kind="snowflake")
 
 
+def check_moment(value: Any, rule: Moment, at: Path, report: Report) -> None:
+    try:
+        datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        report.add(at, "moment", value=value)
+
+
 def check_link(value: Any, rule: Link, at: Path, report: Report) -> None:
     scheme, colon, rest = value.partition("://") if isinstance(value, str) else ("", "", "")
     if not colon or not rest:
@@ -497,8 +589,21 @@ def check_many(value: Any, rule: Many, at: Path, report: Report) -> None:
     items = cast(list[Any], value)
     if not rule.low <= len(items) <= rule.high:
         report.add(at, "length", low=rule.low, high=rule.high)
+    if rule.unique and any(item in items[:number] for number, item in enumerate(items)):
+        report.add(at, "unique")
     for number, item in enumerate(items):
         check(item, rule.of, (*at, str(number)), report)
+
+
+def check_by_locale(value: Any, rule: ByLocale, at: Path, report: Report) -> None:
+    if not isinstance(value, dict):
+        report.add(at, "object")
+        return
+    for locale, text in cast(Json, value).items():
+        if locale not in LOCALES:
+            report.add((*at, locale), "choice", choices=LOCALES)
+        elif text is not None:
+            check(text, rule.of, (*at, locale), report)
 
 
 def check_part(value: Any, rule: Part, at: Path, report: Report) -> None:
@@ -521,10 +626,12 @@ CHECKERS: dict[type[Rule], Callable[[Any, Any, Path, Report], None]] = {
     Whole: check_whole,
     Flag: check_flag,
     Id: check_id,
+    Moment: check_moment,
     Link: check_link,
     OneOf: check_one_of,
     Group: check_group,
     Many: check_many,
+    ByLocale: check_by_locale,
     Part: check_part,
 }
 
@@ -586,11 +693,21 @@ def check_entity_select(part: Json, at: Path, report: Report) -> None:
         report.add((*at, "default_values"), "defaults")
 
 
-def check_checkbox_group(part: Json, at: Path, report: Report) -> None:
+def check_radio_group(part: Json, at: Path, report: Report) -> None:
     check_options(part, at, report)
-    most = part.get("max_values")
-    if most is not None:
-        check_counts(part, at, report)
+    if sum(bool(option.get("default")) for option in part["options"]) > 1:
+        report.add((*at, "options"), "defaults")
+
+
+def check_checkbox_group(part: Json, at: Path, report: Report) -> None:
+    """Without max_values all may be chosen; none may be when nothing has to be."""
+    check_options(part, at, report)
+    most = len(part["options"]) if part.get("max_values") is None else part["max_values"]
+    check_counts({**part, "max_values": most}, at, report)
+    if part.get("min_values") == 0 and part.get("required") is not False:
+        report.add((*at, "required"), "required without minimum")
+    if sum(bool(option.get("default")) for option in part["options"]) > most:
+        report.add((*at, "options"), "defaults")
 
 
 def check_text_input(part: Json, at: Path, report: Report) -> None:
@@ -615,7 +732,8 @@ SPECIAL: dict[int, Callable[[Json, Path, Report], None]] = {
     STRING_SELECT: check_string_select,
     **dict.fromkeys((USER_SELECT, ROLE_SELECT, MENTIONABLE_SELECT, CHANNEL_SELECT), check_entity_select),
     TEXT_INPUT: check_text_input,
-    RADIO_GROUP: check_options,
+    FILE_UPLOAD: check_counts,
+    RADIO_GROUP: check_radio_group,
     CHECKBOX_GROUP: check_checkbox_group,
 }
 
@@ -664,7 +782,7 @@ def check_attachments(components: list[Json], filenames: set[str], report: Repor
             for key in ("media", "file"):
                 media: Json = holder.get(key) or {}
                 url: str = media.get("url", "")
-                if url.startswith("attachment://") and url.removeprefix("attachment://") not in filenames:
+                if url.startswith("attachment://") and attached_name(url) not in filenames:
                     report.add((*place, key, "url"), "attachment")
 
 
@@ -686,13 +804,21 @@ def check_message(
     if is_v2:
         check_no_legacy_fields(body, now, report)
     check_totals(components, is_v2, report)
-    old: list[Json] = now["attachments"] if now else []
-    check_attachments(components, {*filenames, *(item["filename"] for item in old)}, report)
+    check_attachments(components, {*filenames, *(item["filename"] for item in attachments_left(body, now))}, report)
     if sum(embed_length(embed) for embed in body.get("embeds") or ()) > EMBED_TEXT_MAX:
         report.add(("embeds",), "embeds", high=EMBED_TEXT_MAX)
     report.raise_if_any()
     if not may_be_empty and is_empty({**(now or {}), **body}, bool(list(filenames))):
         raise Refused(50006)
+
+
+def attachments_left(body: Json, now: Json | None) -> list[Json]:
+    """Those of the message that an edit keeps."""
+    old: list[Json] = now["attachments"] if now else []
+    if body.get("attachments") is None:
+        return old
+    named = {str(item["id"]) for item in body["attachments"]}
+    return [item for item in old if item["id"] in named]
 
 
 def check_no_legacy_fields(body: Json, now: Json | None, report: Report) -> None:
@@ -742,11 +868,40 @@ def check_choice(choice: Json, option_type: int, at: Path, report: Report) -> No
     check_fields(choice, {"value": rule}, at, report)
 
 
+def check_body(body: Json, fields: Fields) -> None:
+    report = Report()
+    check_fields(body, fields, (), report)
+    report.raise_if_any()
+
+
+def check_member(body: Json) -> None:
+    """Raise Refused unless a member can be changed to this."""
+    check_body(body, MEMBER)
+
+
+def check_ban(body: Json) -> None:
+    """Raise Refused unless somebody can be banned like this."""
+    check_body(body, BAN)
+
+
+def check_role(body: Json) -> None:
+    """Raise Refused unless a role can be this."""
+    check_body(body, ROLE)
+
+
+def check_overwrite(body: Json) -> None:
+    """Raise Refused unless a channel can allow and deny this."""
+    check_body(body, OVERWRITE)
+
+
+def check_channel(body: Json, *, is_new: bool) -> None:
+    """Raise Refused unless a channel of the guild can be this."""
+    check_body(body, NEW_CHANNEL if is_new else GUILD_CHANNEL)
+
+
 def check_deletion(body: Json) -> list[str]:
     """The ids of the messages to delete at once."""
-    report = Report()
-    check_fields(body, DELETION, (), report)
-    report.raise_if_any()
+    check_body(body, DELETION)
     if not 2 <= len(body["messages"]) <= 100:
         raise Refused(50016)
     return [str(id_) for id_ in body["messages"]]
@@ -804,6 +959,12 @@ def check_command_option(option: Json, at: Path, report: Report, depth: int) -> 
         report.add((*at, "options"), "options here")
     if option.get("choices") and option.get("autocomplete"):
         report.add(at, "choices and autocomplete")
+    if kind in (4, 10):
+        bound = Whole(fraction=kind == 10)
+        check_fields(option, {"min_value": bound, "max_value": bound}, at, report)
+    for low, high in (("min_value", "max_value"), ("min_length", "max_length")):
+        if option.get(low) is not None and option.get(high) is not None and option[low] > option[high]:
+            report.add((*at, low), "too large", high=option[high])
     for number, choice in enumerate(option.get("choices") or ()):
         check_choice(choice, kind, (*at, "choices", str(number)), report)
 
@@ -833,3 +994,19 @@ def check_commands(bodies: Any) -> None:
     report.raise_if_any()
     if any(len(names) > COMMANDS_MAX[kind] for kind, names in counts.items()):
         raise Refused(30032)
+
+
+def check_room(commands: list[Json], body: Json) -> None:
+    """Raise Refused when there are too many commands of a kind for another one; one of that name is replaced."""
+    kind = body.get("type") or 1
+    others = [each for each in commands if each["type"] == kind and each["name"] != body["name"]]
+    if len(others) >= COMMANDS_MAX[kind]:
+        raise Refused(30032)
+
+
+def check_name_is_free(others: list[Json], body: Json) -> None:
+    """Raise Refused when a command that is changed would be called as another one."""
+    report = Report()
+    if any(each["name"] == body["name"] and each["type"] == body["type"] for each in others):
+        report.add(("name",), "command name")
+    report.raise_if_any()

@@ -58,10 +58,20 @@ class Filling:
         return stored["id"]
 
 
-def find_command(world: World, name: str, locale: str = "en-US") -> tuple[Json, list[str]]:
-    """The command with that full name, or whose first words it is; and the words left for subcommands."""
+def find_command(
+    world: World, name: str, locale: str = "en-US", guild_id: str | None = None, type_: int | None = None
+) -> tuple[Json, list[str]]:
+    """The command with that full name, or whose first words it is; and the words left for subcommands.
+
+    Of several with the name it is the one of the guild before the global one, and of the type before another.
+    """
     words = name.split()
-    for command in newest_first(world):
+
+    def rank(command: Json) -> tuple[bool, int]:
+        place = (guild_id, None).index(command.get("guild_id")) if command.get("guild_id") in (guild_id, None) else 2
+        return (type_ is not None and command["type"] != type_, place)
+
+    for command in sorted(world.commands.values(), key=rank):
         if name in names_of(command, locale):
             return command, []
         if words and words[0] in names_of(command, locale) and command["type"] == 1:
@@ -70,9 +80,12 @@ def find_command(world: World, name: str, locale: str = "en-US") -> tuple[Json, 
     raise LookupError(f"The bot has no command {name!r}. Registered: {known}.")
 
 
-def newest_first(world: World) -> list[Json]:
-    """All commands, those of the guild before the global ones that they hide."""
-    return sorted(world.commands.values(), key=lambda command: "guild_id" not in command)
+def type_for(world: World, target: Any) -> int:
+    """The type of command that is used on this: on nothing, on a person, or on a message."""
+    if target is None:
+        return 1
+    id_ = id_of(target)
+    return USER_MENU if id_ in world.users or id_ in world.user_ids else MESSAGE_MENU
 
 
 def names_of(thing: Json, locale: str) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from typing import Any, cast
 from . import permissions, shapes
 from .forms import as_list, entities, filled
 from .interactions import Interaction, Interactions, Kind, State
-from .options import Filling, autocomplete_data, command_data, find_command, is_registered
+from .options import Filling, autocomplete_data, command_data, find_command, is_registered, type_for
 from .shapes import BUTTON, SELECTS, Json
 from .uploads import as_uploads
 from .usable import check_usable
@@ -143,7 +143,7 @@ class Person:
 
     def start_command(self, name: str, options: Json, *, channel: str | None = None, target: Any = None) -> Used:
         """The same for a command that is registered already; await the result for the outcome."""
-        command, path, filling = self._usable(name, channel)
+        command, path, filling = self._usable(name, channel, target)
         data = command_data(command, path, options, target, filling)
         return Used(self._begin("command", filling.channel, data, command=command), self._world, wait=True)
 
@@ -171,11 +171,12 @@ class Person:
             raise RuntimeError(f"There are no choices for {option!r} of /{name}: {used.text}.")
         return used.callback["data"].get("choices") or []
 
-    def _usable(self, name: str, channel: str | None) -> tuple[Json, list[str], Filling]:
-        command, path = find_command(self._world, name, self.locale)
-        place = self._world.channel_of(channel, self.id)
-        check_usable(self._world, command, place, self.id)
-        return command, path, Filling(self._world, place, self.id)
+    def _usable(self, name: str, channel: str | None, target: Any = None) -> tuple[Json, list[str], Filling]:
+        world, place = self._world, self._world.channel_of(channel, self.id)
+        wanted = type_for(world, target)
+        command, path = find_command(world, name, self.locale, place.get("guild_id"), wanted)
+        check_usable(world, command, place, self.id)
+        return command, path, Filling(world, place, self.id)
 
     def _begin(self, kind: Kind, channel: Json, data: Json, **more: Any) -> Interaction:
         return self._interactions.begin(kind, self.user, channel["id"], data, **more)

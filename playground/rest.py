@@ -6,17 +6,19 @@ import asyncio
 import sys
 from collections.abc import Callable
 from typing import Any, cast
+from urllib.parse import unquote
 
 import msgspec
 from aiohttp import BodyPartReader, web
 
 from .buckets import Buckets
+from .calls import Call
 from .clock import Clock
-from .errors import Json, Refused
+from .errors import KNOWN, Json, Refused
 from .faults import Fault, Faults
 from .journal import Journal
 from .process import NEVER_A_PRODUCTION_TOKEN, PRODUCTION_TOKEN
-from .routes import NEEDS_NO_TOKEN, ROUTES, Call, Operation, Operations
+from .routes import NEEDS_NO_TOKEN, ROUTES, Operation, Operations
 from .uploads import Upload
 
 PREFIX = "/api/v10"
@@ -73,7 +75,8 @@ class Rest:
         if found is None:
             return self._not_found(method, path)
         route, operation, params = found
-        call = Call(method, path, route, params, dict(request.query))
+        reason = request.headers.get("X-Audit-Log-Reason")
+        call = Call(method, path, route, params, dict(request.query), reason=unquote(reason) if reason else None)
         if not self._is_authorized(request, path):
             self._warn_of_production_token(request.headers.get("Authorization", ""))
             return self._answer(call, 401, Refused(40001).body)
@@ -117,7 +120,8 @@ class Rest:
     def _answer_fault(self, call: Call, fault: Fault) -> web.Response:
         assert fault.status is not None
         if fault.status != 429:
-            return self._answer(call, fault.status, {"message": f"{fault.status}: injected fault", "code": 0})
+            said = KNOWN[fault.code][1] if fault.code in KNOWN and fault.code else f"{fault.status}: injected fault"
+            return self._answer(call, fault.status, {"message": said, "code": fault.code})
         return self._answer_too_many(call, fault.retry_after, fault.is_global, {"X-RateLimit-Scope": "user"})
 
     def _answer_too_many(

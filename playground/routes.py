@@ -3,66 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, cast
 
-from . import limits, permissions, shapes
+from . import limits, shapes
+from .calls import NOTHING, TRUE, Call, Reply
 from .errors import Refused
 from .gateway import Gateway
+from .guild_routes import GuildOperations
 from .interactions import Interactions, callback_response
 from .shapes import EPHEMERAL, Json
-from .uploads import Upload
-from .world import GUILD_ID, Kept, World
+from .world import DISCORD_EPOCH_MS, ELSEWHERE_ID, GUILD_ID, MESSAGES_IN, Kept, World
 
 MESSAGES_PER_PAGE = 50
-TRUE = ("true", "True", "1")
+BULK_DELETES_UP_TO_S = 14 * 86_400
 
 
-@dataclass
-class Call:
-    """One request, taken apart."""
-
-    method: str
-    path: str
-    route: str
-    params: dict[str, str]
-    query: dict[str, str]
-    body: Any = None
-    uploads: list[Upload] = field(default_factory=list[Upload])
-
-    @property
-    def json(self) -> Json:
-        """The body as an object; an empty one when there is none."""
-        if self.body is None:
-            return {}
-        body: Any = self.body
-        if not isinstance(body, dict):
-            report = limits.Report()
-            report.add((), "object")
-            report.raise_if_any()
-        return cast(Json, body)
-
-    def number(self, name: str, default: int) -> int:
-        """A number from the query."""
-        given = self.query.get(name)
-        if given is None:
-            return default
-        if not given.isdecimal():
-            report = limits.Report()
-            report.add((name,), "number", value=given, kind="int")
-            report.raise_if_any()
-        return int(given)
-
-    @property
-    def filenames(self) -> list[str]:
-        return [upload.filename for upload in self.uploads]
-
-
-Reply = tuple[int, Any]
-NOTHING: Reply = (204, None)
-
-
-class Operations:
+class Operations(GuildOperations):
     """What each request does to the world."""
 
     def __init__(self, world: World, gateway: Gateway, interactions: Interactions, public_key: str) -> None:
@@ -110,58 +65,6 @@ class Operations:
             raise Refused(50007)
         return 200, self.world.direct_channel_with(user_id)
 
-    def get_guild(self, call: Call) -> Reply:
-        self._require_guild(call)
-        counts = {"approximate_member_count": len(self.world.users), "approximate_presence_count": 1}
-        return 200, {**self.world.guild, **(counts if call.query.get("with_counts") in TRUE else {})}
-
-    def get_guild_channels(self, call: Call) -> Reply:
-        self._require_guild(call)
-        return 200, self.world.guild_channels()
-
-    def get_guild_roles(self, call: Call) -> Reply:
-        self._require_guild(call)
-        return 200, self.world.guild["roles"]
-
-    def get_members(self, call: Call) -> Reply:
-        self._require_guild(call)
-        after, limit = call.number("after", 0), call.number("limit", 1)
-        members = sorted(self.world.members(), key=lambda member: int(member["user"]["id"]))
-        return 200, [member for member in members if int(member["user"]["id"]) > after][:limit]
-
-    def get_member(self, call: Call) -> Reply:
-        self._require_guild(call)
-        member = self.world.membership.find(call.params["user_id"])
-        if member is None:
-            raise Refused(10007)
-        return 200, member
-
-    def _require_guild(self, call: Call) -> None:
-        if call.params["guild_id"] != GUILD_ID or not self.world.bot_in_guild:
-            raise Refused(10004)
-
-    def get_channel(self, call: Call) -> Reply:
-        return 200, self._channel(call)
-
-    def start_typing(self, call: Call) -> Reply:
-        self._channel(call)
-        return NOTHING
-
-    def _channel(self, call: Call) -> Json:
-        """The channel the path names, when the bot sees it."""
-        channel = self.world.channels.get(call.params["channel_id"])
-        if channel is None:
-            raise Refused(10003)
-        if not self.world.sees(self.world.bot["id"], channel):
-            raise Refused(50001)
-        return channel
-
-    def _require(self, permission: str, channel: Json) -> None:
-        """The bot's own permission; where there are no roles, there is nothing to lack."""
-        needed = permissions.BITS[permission] | permissions.ADMINISTRATOR
-        if not self.world.permissions_in(self.world.bot["id"], channel) & needed:
-            raise Refused(50013)
-
     # Messages through the channel
 
     def get_messages(self, call: Call) -> Reply:
@@ -184,7 +87,10 @@ class Operations:
         return 200, self._message(call).message
 
     def create_message(self, call: Call) -> Reply:
-        channel_id, body = self._channel(call)["id"], call.json
+        channel, body = self._channel(call, "SEND_MESSAGES"), call.json
+        if "guild_id" in channel and channel["type"] not in MESSAGES_IN:
+            raise Refused(50008)
+        channel_id = channel["id"]
         limits.check_message(body, filenames=call.filenames)
         nonce = str(body["nonce"]) if body.get("nonce") is not None else None
         same = self.world.message_with_nonce(channel_id, nonce) if nonce and body.get("enforce_nonce") else None
@@ -219,23 +125,26 @@ class Operations:
         return self._edit(kept, call)
 
     def delete_message(self, call: Call) -> Reply:
-        self.world.delete_message(self._message(call))
+        kept = self._message(call)
+        if kept.message["author"]["id"] != self.world.bot["id"]:
+            if "guild_id" not in self._channel(call):
+                raise Refused(50003)
+            self._channel(call, "MANAGE_MESSAGES")
+        self.world.delete_message(kept)
         return NOTHING
 
     def delete_messages(self, call: Call) -> Reply:
-        channel_id = self._channel(call)["id"]
-        for kept in [self.world.find(id_) for id_ in limits.check_deletion(call.json)]:
-            if kept is not None and kept.visible_to is None and kept.message["channel_id"] == channel_id:
-                self.world.delete_message(kept)
+        channel = self._channel(call)
+        if "guild_id" not in channel:
+            raise Refused(50003)
+        self._channel(call, "MANAGE_MESSAGES")
+        ids = limits.check_deletion(call.json)
+        oldest_ms = (self.world.clock.now() - BULK_DELETES_UP_TO_S) * 1000 - DISCORD_EPOCH_MS
+        if any(int(id_) >> 22 < oldest_ms for id_ in ids):
+            raise Refused(50034)
+        found = [kept for kept in map(self.world.find, ids) if kept is not None and kept.visible_to is None]
+        self.world.delete_messages([kept for kept in found if kept.message["channel_id"] == channel["id"]])
         return NOTHING
-
-    def _message(self, call: Call) -> Kept:
-        """The message the path names. An ephemeral one is out of reach of the channel's routes."""
-        channel_id = self._channel(call)["id"]
-        kept = self.world.find(call.params["message_id"])
-        if kept is None or kept.visible_to is not None or kept.message["channel_id"] != channel_id:
-            raise Refused(10008)
-        return kept
 
     def _edit(self, kept: Kept, call: Call) -> Reply:
         limits.check_message(call.json, filenames=call.filenames, now=kept.message)
@@ -269,7 +178,10 @@ class Operations:
     # Commands
 
     def get_commands(self, call: Call) -> Reply:
-        return 200, self.world.commands_in(self._command_place(call))
+        commands = self.world.commands_in(self._command_place(call))
+        if call.query.get("with_localizations") not in TRUE:
+            return 200, shapes.without_localizations(commands)
+        return 200, commands
 
     def put_commands(self, call: Call) -> Reply:
         place = self._command_place(call)
@@ -279,6 +191,7 @@ class Operations:
     def create_command(self, call: Call) -> Reply:
         place = self._command_place(call)
         limits.check_command(call.body)
+        limits.check_room(self.world.commands_in(place), call.json)
         made, is_new = self.world.put_command(place, call.json)
         return (201 if is_new else 200), made
 
@@ -288,6 +201,8 @@ class Operations:
     def edit_command(self, call: Call) -> Reply:
         merged = {**self._command(call), **call.json}
         limits.check_command(merged)
+        others = [each for each in self.world.commands_in(self._command_place(call)) if each["id"] != merged["id"]]
+        limits.check_name_is_free(others, merged)
         made, _ = self.world.put_command(self._command_place(call), merged, id_=call.params["command_id"])
         return 200, made
 
@@ -306,15 +221,21 @@ class Operations:
         """The guild of a guild command, None for a global one."""
         if call.params["application_id"] != self.world.bot["id"]:
             raise Refused(10002)
-        if "guild_id" in call.params:
+        guild_id = call.params.get("guild_id")
+        if guild_id == ELSEWHERE_ID or (guild_id == GUILD_ID and not self.world.bot_in_guild):
+            raise Refused(50001)
+        if guild_id is not None:
             self._require_guild(call)
-        return call.params.get("guild_id")
+        return guild_id
 
 
 Operation = Callable[[Operations, Call], Reply]
 
+GUILD = "/guilds/{guild_id}"
+MEMBER = f"{GUILD}/members/{{user_id}}"
 CHANNEL = "/channels/{channel_id}"
 CHANNEL_MESSAGE = f"{CHANNEL}/messages/{{message_id}}"
+REACTION = f"{CHANNEL_MESSAGE}/reactions/{{emoji_name}}"
 WEBHOOK = "/webhooks/{webhook_id}/{webhook_token}"
 WEBHOOK_ORIGINAL = f"{WEBHOOK}/messages/@original"
 WEBHOOK_MESSAGE = f"{WEBHOOK}/messages/{{message_id}}"
@@ -331,12 +252,38 @@ ROUTES: list[tuple[str, str, Operation]] = [
     ("GET", "/users/{user_id}", Operations.get_user),
     ("GET", "/applications/@me", Operations.get_application),
     ("GET", "/oauth2/applications/@me", Operations.get_application),
-    ("GET", "/guilds/{guild_id}", Operations.get_guild),
-    ("GET", "/guilds/{guild_id}/channels", Operations.get_guild_channels),
-    ("GET", "/guilds/{guild_id}/roles", Operations.get_guild_roles),
-    ("GET", "/guilds/{guild_id}/members", Operations.get_members),
-    ("GET", "/guilds/{guild_id}/members/{user_id}", Operations.get_member),
+    ("GET", GUILD, Operations.get_guild),
+    ("DELETE", "/users/@me/guilds/{guild_id}", Operations.leave_guild),
+    ("GET", f"{GUILD}/channels", Operations.get_guild_channels),
+    ("POST", f"{GUILD}/channels", Operations.create_channel),
+    ("GET", f"{GUILD}/roles", Operations.get_roles),
+    ("POST", f"{GUILD}/roles", Operations.create_role),
+    ("GET", f"{GUILD}/roles/{{role_id}}", Operations.get_role),
+    ("PATCH", f"{GUILD}/roles/{{role_id}}", Operations.edit_role),
+    ("DELETE", f"{GUILD}/roles/{{role_id}}", Operations.delete_role),
+    ("GET", f"{GUILD}/bans", Operations.get_bans),
+    ("GET", f"{GUILD}/bans/{{user_id}}", Operations.get_ban),
+    ("PUT", f"{GUILD}/bans/{{user_id}}", Operations.ban),
+    ("DELETE", f"{GUILD}/bans/{{user_id}}", Operations.unban),
+    ("GET", f"{GUILD}/members", Operations.get_members),
+    ("GET", f"{GUILD}/members/search", Operations.search_members),
+    ("PATCH", f"{GUILD}/members/@me", Operations.edit_own_member),
+    ("GET", MEMBER, Operations.get_member),
+    ("PATCH", MEMBER, Operations.edit_member),
+    ("DELETE", MEMBER, Operations.kick_member),
+    ("PUT", f"{MEMBER}/roles/{{role_id}}", Operations.add_role),
+    ("DELETE", f"{MEMBER}/roles/{{role_id}}", Operations.remove_role),
     ("GET", CHANNEL, Operations.get_channel),
+    ("PATCH", CHANNEL, Operations.edit_channel),
+    ("DELETE", CHANNEL, Operations.delete_channel),
+    ("PUT", f"{CHANNEL}/permissions/{{overwrite_id}}", Operations.put_overwrite),
+    ("DELETE", f"{CHANNEL}/permissions/{{overwrite_id}}", Operations.delete_overwrite),
+    ("GET", f"{CHANNEL}/pins", Operations.get_pins),
+    ("PUT", f"{CHANNEL}/pins/{{message_id}}", Operations.pin),
+    ("DELETE", f"{CHANNEL}/pins/{{message_id}}", Operations.unpin),
+    ("GET", f"{CHANNEL}/messages/pins", Operations.get_pins_page),
+    ("PUT", f"{CHANNEL}/messages/pins/{{message_id}}", Operations.pin),
+    ("DELETE", f"{CHANNEL}/messages/pins/{{message_id}}", Operations.unpin),
     ("POST", f"{CHANNEL}/typing", Operations.start_typing),
     ("GET", f"{CHANNEL}/messages", Operations.get_messages),
     ("POST", f"{CHANNEL}/messages", Operations.create_message),
@@ -344,6 +291,12 @@ ROUTES: list[tuple[str, str, Operation]] = [
     ("GET", CHANNEL_MESSAGE, Operations.get_message),
     ("PATCH", CHANNEL_MESSAGE, Operations.edit_message),
     ("DELETE", CHANNEL_MESSAGE, Operations.delete_message),
+    ("DELETE", f"{CHANNEL_MESSAGE}/reactions", Operations.remove_reactions),
+    ("GET", REACTION, Operations.get_reactions),
+    ("DELETE", REACTION, Operations.remove_reactions),
+    ("PUT", f"{REACTION}/@me", Operations.add_reaction),
+    ("DELETE", f"{REACTION}/@me", Operations.remove_own_reaction),
+    ("DELETE", f"{REACTION}/{{user_id}}", Operations.remove_reaction),
     ("POST", "/interactions/{interaction_id}/{interaction_token}/callback", Operations.answer_interaction),
     ("POST", WEBHOOK, Operations.follow_up),
     ("GET", WEBHOOK_ORIGINAL, Operations.get_webhook_message),

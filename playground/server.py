@@ -217,10 +217,11 @@ class Discord:
 
     def messages(self, channel: str | None = None, seen_by: str | None = None) -> list[Json]:
         """The messages of a channel in order: all of them, or those that this person sees."""
-        kept = self.world.in_channel(self.world.channel_of(channel)["id"])
-        if seen_by is not None:
-            user_id = self.world.user_named(seen_by)["id"]
-            kept = [one for one in kept if one.is_visible_to(user_id)]
+        user_id = self.world.user_named(seen_by)["id"] if seen_by is not None else None
+        place = self.world.channel_of(channel, user_id)
+        kept = self.world.in_channel(place["id"])
+        if user_id is not None:
+            kept = [one for one in kept if one.is_visible_to(user_id) and self.world.sees(user_id, place)]
         return [one.message for one in kept]
 
     def text(self, message: Json | None) -> str:

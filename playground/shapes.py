@@ -18,7 +18,8 @@ JOINED = "2024-01-01T00:00:00.000000+00:00"
 ATTACHMENT_BYTES_MAX = 10 * 1024 * 1024
 
 LOCALE_CODES = """
-id da de en-GB en-US es-ES es-419 fr hr it lt hu nl no pl pt-BR ro fi sv-SE vi tr cs el bg ru uk hi th zh-CN ja zh-TW ko
+ar bg cs da de el en-GB en-US es-419 es-ES fi fr he hi hr hu id it ja ko lt nl no pl pt-BR ro ru sv-SE th tr uk vi zh-
+CN zh-TW
 """
 LOCALES = LOCALE_CODES.split()
 
@@ -30,6 +31,10 @@ SELECTS = (STRING_SELECT, USER_SELECT, ROLE_SELECT, MENTIONABLE_SELECT, CHANNEL_
 
 def timestamp(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="microseconds")
+
+
+def written_at(message_: Json) -> float:
+    return datetime.fromisoformat(message_["timestamp"]).timestamp()
 
 
 def user(id_: str, username: str, *, name: str | None = None, bot: bool = False) -> Json:
@@ -58,6 +63,12 @@ def guild_channel(id_: str, name: str, guild_id: str, position: int, type_: int 
         "permission_overwrites": [], "topic": None, "nsfw": False, "last_message_id": None, "rate_limit_per_user": 0,
         "parent_id": None, "flags": 0,
     }  # fmt: skip
+
+
+def overwrite(id_: str, given: Json) -> Json:
+    """What a channel allows and denies a role (type 0) or a member (type 1)."""
+    allow, deny = (str(given.get(name) or 0) for name in ("allow", "deny"))
+    return {"id": id_, "type": given["type"], "allow": allow, "deny": deny}
 
 
 def direct_channel(id_: str, recipient: Json) -> Json:
@@ -116,13 +127,27 @@ def application(bot: Json, owner: Json, public_key: str) -> Json:
     }  # fmt: skip
 
 
+def text_or_none(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def without_localizations(value: Any) -> Any:
+    """A command as the routes that list give it unless they are asked for its names in other languages."""
+    if isinstance(value, dict):
+        kept = {key: item for key, item in cast(Json, value).items() if not key.endswith("_localizations")}
+        return {key: without_localizations(item) for key, item in kept.items()}
+    if isinstance(value, list):
+        return [without_localizations(item) for item in cast(list[Any], value)]
+    return value
+
+
 def command(application_id: str, id_: str, version: str, guild_id: str | None, body: Json) -> Json:
     made = {
         "id": id_, "application_id": application_id, "version": version, "type": body.get("type") or 1,
         "name": body["name"], "name_localizations": body.get("name_localizations"),
         "description": body.get("description") or "",
         "description_localizations": body.get("description_localizations"),
-        "default_member_permissions": body.get("default_member_permissions"), "dm_permission": True,
+        "default_member_permissions": text_or_none(body.get("default_member_permissions")), "dm_permission": True,
         "contexts": body.get("contexts"), "integration_types": body.get("integration_types") or [0],
         "nsfw": bool(body.get("nsfw")),
     }  # fmt: skip

@@ -328,6 +328,14 @@ class World:
             del self._by_channel[kept.message["channel_id"]][kept.id]
         self.tell("all gone", several)
 
+    def delete_all_of(self, user_id: str, since: float) -> None:
+        """Delete what somebody wrote in the guild since then."""
+        for channel in self.guild_channels():
+            kept = [each for each in self.in_channel(channel["id"]) if each.message["author"]["id"] == user_id]
+            recent = [each for each in kept if shapes.written_at(each.message) >= since]
+            if recent:
+                self.delete_messages(recent)
+
     def react(self, kept: Kept, user_id: str, emoji: str) -> None:
         who = kept.reactors.setdefault(emoji, [])
         if user_id not in who:
@@ -438,7 +446,9 @@ class World:
         return made, old is None
 
     def replace_commands(self, guild_id: str | None, bodies: list[Json]) -> list[Json]:
-        made = [self.put_command(guild_id, body)[0] for body in bodies]
+        known = {command["id"] for command in self.commands_in(guild_id)}
+        given = [str(body["id"]) if str(body.get("id")) in known else None for body in bodies]
+        made = [self.put_command(guild_id, body, id_=id_)[0] for body, id_ in zip(bodies, given, strict=True)]
         ids = {command["id"] for command in made}
         for command in self.commands_in(guild_id):
             if command["id"] not in ids:

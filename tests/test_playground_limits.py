@@ -394,7 +394,7 @@ FORMS: list[tuple[str, Json, list[str]]] = [
     ("no part", form(), ["data.components BASE_TYPE_BAD_LENGTH"]),
     ("label 45", form(label(label="L" * 45)), []),
     ("label 46", form(label(label="L" * 46)), ["data.components.0.label BASE_TYPE_BAD_LENGTH"]),
-    ("description 101", form(label(description="x" * 101)), ["data.components.0.description BASE_TYPE_MAX_LENGTH"]),
+    ("description 101", form(label(description="x" * 101)), ["data.components.0.description BASE_TYPE_BAD_LENGTH"]),
     ("an empty label", form({"type": 18, "label": "L"}), ["data.components.0.component BASE_TYPE_REQUIRED"]),
     (
         "a custom id twice",

@@ -318,7 +318,7 @@ async def test_commands_are_set_read_changed_and_deleted(rest: Rest, commands: s
     status, made = await rest("PUT", commands, [poll, {"name": "Report", "type": 3}])
     assert (status, [command["name"] for command in made]) == (200, ["poll", "Report"])
     assert (await rest("PUT", commands, [poll]))[1] == made[:1]  # unchanged: same id and version
-    assert await rest("GET", commands) == (200, made[:1])
+    assert await rest("GET", f"{commands}?with_localizations=true") == (200, made[:1])
     one = f"{commands}/{made[0]['id']}"
     status, changed = await rest("PATCH", one, {"description": "Ask people."})
     assert (status, changed["id"], changed["name"]) == (200, made[0]["id"], "poll")
@@ -372,9 +372,15 @@ SOUND_BODIES: dict[str, list[Any]] = {
         {"type": 9, "data": {"custom_id": "x", "title": "x", "components": [{"type": 10, "content": "x"}]}},
     ],
     "commands": [COMMAND, [COMMAND]],
+    "/reactions/": [None],
+    "/permissions/": [{"type": 0, "allow": "8", "deny": "0"}],
+    "/bans/": [{"delete_message_seconds": 5}],
+    "/roles": [{"name": "a", "permissions": "8", "color": 5}],
+    "/members/": [{"nick": "x", "roles": ["1"], "communication_disabled_until": "2030-01-01T00:00:00+00:00"}],
     "bulk-delete": [{"messages": ["1", "2"]}],
     "@me/channels": [{"recipient_id": "1"}],
     "messages": [MESSAGE, {"embeds": [EMBED]}],
+    "/channels": [{"name": "a", "permission_overwrites": [{"id": "1", "type": 1, "allow": "1", "deny": None}]}],
 }
 
 
@@ -433,6 +439,8 @@ def try_all(route: str, method: str, operation: Any, bodies: Iterable[Any]) -> N
             "channel_id": used["channel_id"], "application_id": APPLICATION_ID, "guild_id": GUILD_ID,
             "interaction_id": used["id"], "interaction_token": used["token"], "webhook_id": APPLICATION_ID,
             "webhook_token": used["token"], "message_id": kept.id, "command_id": command["id"],
+            "user_id": discord.user("bob").id, "role_id": discord.role("some")["id"], "emoji_name": "👍",
+            "overwrite_id": discord.user("bob").id,
         }  # fmt: skip
         with contextlib.suppress(Refused):
             try:
