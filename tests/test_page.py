@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
@@ -26,6 +27,7 @@ from playwright.async_api import (
 
 from playground import Discord
 from playground.process import BotProcess
+from tests.clients.raw import RawBot, until
 
 Json = dict[str, Any]
 
@@ -1389,3 +1391,695 @@ async def test_two_windows_are_two_people_in_one_channel(story: Story, pages: Pa
     await other.reload()
     await expect(other.get_by_role("radio", name="bob")).to_be_checked()
     await other.close()
+
+
+# ---- Both directions: the page and the playground, and the test itself is the bot
+
+FIRST_CHANNEL = "300000000000000001"
+ADMINISTRATOR, MANAGE_MESSAGES = 1 << 3, 1 << 13
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
+    "1f15c4890000000d49444154789c63606060f80f0001040100a3a1b2c30000000049454e44ae426082"
+)
+
+
+class Desk:
+    """A person at the page, and at the other end a bot that does what the test says."""
+
+    def __init__(self, page: Page, discord: Discord, bot: RawBot) -> None:
+        self.page = page
+        self.discord = discord
+        self.bot = bot
+        self.talk = page.get_by_label("Messages", exact=True)
+        self.write = page.locator("#write")
+        self.dialog = page.locator("dialog")
+
+    async def register(self, *commands: Json) -> None:
+        path = f"/applications/{self.discord.world.bot['id']}/commands"
+        status, answer = await self.bot.rest("PUT", path, [{"description": "x", **each} for each in commands])
+        assert status == 200, answer
+
+    async def post(self, *components: Json, **more: Any) -> Json:
+        """The bot writes into the first channel."""
+        body = {"components": list(components), "flags": 1 << 15, **more}
+        status, answer = await self.bot.rest("POST", f"/channels/{FIRST_CHANNEL}/messages", body)
+        assert status == 200, answer
+        return answer
+
+    async def type(self, text: str) -> None:
+        """Type a whole command, as people do, when the page knows it, and send it."""
+        name = text.split()[0]
+        await self.write.fill("/")
+        await expect(self.page.get_by_role("option", name=name).first).to_be_visible()
+        await self.write.fill("")
+        await self.page.keyboard.type(text)
+        await self.page.keyboard.press("Enter")
+
+    async def payload(self) -> Json:
+        """The data of the next interaction."""
+        return (await self.bot.interaction())["data"]
+
+    async def say(self, interaction: Json, content: str = "Done.", type_: int = 4) -> None:
+        status, answer = await self.bot.rest.answer(interaction, type_, {"content": content})
+        assert status == 204, answer
+
+    async def open_form(self, *components: Json) -> None:
+        await self.register({"name": "form"})
+        await self.type("/form")
+        form = {"custom_id": "form", "title": "A form", "components": list(components)}
+        status, answer = await self.bot.rest.answer(await self.bot.interaction(), 9, form)
+        assert status == 204, answer
+        await expect(self.dialog).to_be_visible()
+
+    async def submit(self) -> Json:
+        """Send the form and close it with an answer; what the bot got."""
+        await self.dialog.get_by_role("button", name="Submit").click()
+        interaction = await self.bot.interaction()
+        await self.say(interaction)
+        await expect(self.dialog).to_be_hidden()
+        return interaction["data"]
+
+    async def event(self, name: str) -> Json:
+        """The data of a gateway event that the bot got, or gets soon."""
+        await until(lambda: any(each.get("t") == name for each in self.bot.events))
+        return next(each["d"] for each in self.bot.events if each.get("t") == name)
+
+    def id_of(self, name: str) -> str:
+        return self.discord.user(name).id
+
+    def message_with(self, text: str) -> Locator:
+        return self.talk.locator(".message", has_text=text)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def desk(pages: Pages) -> AsyncIterator[Desk]:
+    page = await pages.blank()
+    async with Discord() as discord:
+        intents = 1 << 0 | 1 << 9 | 1 << 10 | 1 << 12 | 1 << 13 | 1 << 15
+        async with RawBot(discord, intents) as bot:
+            await page.goto(discord.url)
+            await expect(page.locator("#connection")).to_be_hidden()
+            yield Desk(page, discord, bot)
+            await page.close()
+
+
+def options_of(data: Json) -> Json:
+    return {option["name"]: option["value"] for option in data.get("options", [])}
+
+
+SELECTS_OF_A_MESSAGE = [
+    (select("Colour", "Red", "Green", "Blue", most=2), ["Red", "Blue"], lambda desk: ["red", "blue"], None),
+    ({"type": 5, "placeholder": "Who"}, ["Bob"], lambda desk: [desk.id_of("bob")], "users"),
+    ({"type": 6, "placeholder": "Role"}, ["@Moderator"], lambda desk: ["500000000000000001"], "roles"),
+    ({"type": 7, "placeholder": "Anyone"}, ["Carol"], lambda desk: [desk.id_of("carol")], "users"),
+    ({"type": 8, "placeholder": "Where", "channel_types": [0]}, ["#random"], lambda desk: ["300000000000000002"],
+     "channels"),
+]  # fmt: skip
+
+
+async def test_all_five_selects_bring_the_bot_what_was_chosen(desk: Desk) -> None:
+    parts = [{"custom_id": f"select{part['type']}", **part} for part, *_ in SELECTS_OF_A_MESSAGE]
+    parts[0] |= {"custom_id": "select3", "options": [{**each, "emoji": {"name": "🎨"}} for each in parts[0]["options"]]}
+    await desk.post(*(row(part) for part in parts))
+    for part, labels, values, group in SELECTS_OF_A_MESSAGE:
+        await desk.talk.get_by_role("button", name=part["placeholder"]).click()
+        for label in labels:
+            await desk.page.get_by_role("option", name=label, exact=False).click()
+        if part.get("max_values", 1) > 1:
+            await desk.page.get_by_role("button", name="Done").click()
+        interaction = await desk.bot.interaction()
+        data = interaction["data"]
+        assert (data["component_type"], data["values"]) == (part["type"], values(desk))
+        assert group is None or list(data["resolved"][group]) == values(desk)
+        await desk.say(interaction, type_=6)
+
+
+async def test_a_select_shows_its_defaults_and_a_disabled_one_cannot_be_opened(desk: Desk) -> None:
+    bob = {"id": desk.id_of("bob"), "type": "user"}
+    colours = select("Colour", "Red", "Blue")
+    colours["options"][1]["default"] = True
+    await desk.post(
+        row({"type": 5, "custom_id": "who", "placeholder": "Who", "default_values": [bob]}),
+        row({**colours, "custom_id": "colour"}),
+        row({"type": 8, "custom_id": "off", "placeholder": "Closed", "disabled": True}),
+    )
+    await expect(desk.talk.get_by_role("button", name="Who: Bob")).to_have_text("Bob")
+    await expect(desk.talk.get_by_role("button", name="Colour: Blue")).to_have_text("Blue")
+    await expect(desk.talk.get_by_role("button", name="Closed")).to_be_disabled()
+
+
+async def test_only_channels_of_the_wanted_kinds_are_offered(pages: Pages) -> None:
+    voice = {"id": "300000000000000009", "name": "Lounge", "type": 2}
+    only_voice = {"type": 8, "custom_id": "where", "placeholder": "Where", "channel_types": [2]}
+    first = state(message(1, row(only_voice)), channels=[{**GENERAL, "type": 0}, voice])
+    script = await pages.scripted(first=first)
+    await script.page.get_by_role("button", name="Where").click()
+    await expect(script.page.get_by_role("option")).to_have_text(["#Lounge"])
+
+
+async def test_buttons_show_their_emoji_and_a_premium_one_cannot_be_clicked(pages: Pages) -> None:
+    script = await pages.scripted(
+        message(
+            1,
+            row(
+                button("Party", emoji={"name": "party", "id": "1"}),
+                button("Tea", emoji={"name": "🍵", "id": None}),
+                {"type": 2, "style": 6, "sku_id": "1"},
+            ),
+        )
+    )
+    buttons = script.talk.locator(".row .button")
+    await expect(buttons).to_have_text([":party:Party", "🍵Tea", "◆Premium"])
+    await expect(buttons.last).to_be_disabled()
+
+
+async def test_pictures_and_files_that_the_bot_uploads_are_shown_and_can_be_fetched(desk: Desk) -> None:
+    gallery = {"type": 12, "items": [{"media": {"url": "attachment://a.png"}, "description": "A pixel"},
+                                     {"media": {"url": "attachment://a.png"}, "spoiler": True}]}  # fmt: skip
+    secret = {"type": 13, "file": {"url": "attachment://secret.txt"}, "spoiler": True}
+    body = {"flags": 1 << 15, "components": [gallery, {"type": 13, "file": {"url": "attachment://notes.txt"}}, secret]}
+    form = aiohttp.FormData()
+    form.add_field("payload_json", json.dumps(body), content_type="application/json")
+    form.add_field("files[0]", PNG, filename="a.png", content_type="image/png")
+    form.add_field("files[1]", b"Buy tea.", filename="notes.txt", content_type="text/plain")
+    form.add_field("files[2]", b"Psst.", filename="secret.txt", content_type="text/plain")
+    url = f"{desk.discord.api}/channels/{FIRST_CHANNEL}/messages"
+    headers = {"Authorization": f"Bot {desk.discord.token}"}
+    async with desk.bot.rest.session.post(url, data=form, headers=headers) as answer:
+        assert answer.status == 200, await answer.text()
+    seen = desk.talk.get_by_role("img", name="A pixel")
+    await expect(seen).to_be_visible()
+    assert await seen.evaluate("image => image.decode().then(() => image.naturalWidth)") == 1
+    await expect(desk.talk.locator(".file").first).to_contain_text("8 bytes")
+    async with desk.page.expect_download() as download:
+        await desk.talk.get_by_role("link", name="notes.txt").click()
+    assert Path(await (await download.value).path()).read_bytes() == b"Buy tea."
+    await expect(desk.talk.get_by_role("button", name="Show spoiler")).to_have_count(2)
+    await desk.talk.get_by_role("button", name="Show spoiler").last.click()
+    await expect(desk.talk.get_by_role("link", name="secret.txt")).to_be_visible()
+
+
+async def test_attachments_of_a_plain_message_are_pictures_and_cards(pages: Pages) -> None:
+    files = [
+        {"id": "1", "filename": "dot.svg", "url": RED_DOT, "size": 9, "content_type": "image/svg+xml"},
+        {"id": "2", "filename": "SPOILER_end.txt", "url": "http://127.0.0.1:9/end.txt", "size": 2048,
+         "content_type": "text/plain"},
+    ]  # fmt: skip
+    script = await pages.scripted(message(1, content="Two files", attachments=files))
+    await expect(script.talk.get_by_role("img", name="dot.svg")).to_be_visible()
+    await script.talk.get_by_role("button", name="Show spoiler").click()
+    await expect(script.talk.locator(".file")).to_have_text("txtSPOILER_end.txt2.0 KB")
+
+
+async def test_an_embed_shows_its_author_thumbnail_and_time(pages: Pages) -> None:
+    embed = {"author": {"name": "Ann", "icon_url": RED_DOT}, "title": "T", "thumbnail": {"url": RED_DOT},
+             "image": {"url": RED_DOT}, "footer": {"text": "Foot"}, "timestamp": "2026-09-03T10:02:00+00:00"}  # fmt: skip
+    script = await pages.scripted(message(1, embeds=[embed]))
+    box = script.talk.locator(".embed")
+    await expect(box.locator("img")).to_have_count(3)
+    await expect(box.locator(".embed-author")).to_have_text("Ann")
+    await expect(box.locator(".embed-foot")).to_contain_text("Foot • 9/3/26")
+    script.show({**message(1, content="bare", embeds=[embed]), "flags": 1 << 2})
+    await expect(box).to_have_count(0)
+
+
+async def test_separators_keep_their_size_and_their_line(pages: Pages) -> None:
+    kinds = [(True, 1), (True, 2), (False, 1), (False, 2)]
+    script = await pages.scripted(
+        message(1, *({"type": 14, "divider": divider, "spacing": spacing} for divider, spacing in kinds))
+    )
+    body = script.talk.locator(".message .body")
+    assert await body.evaluate("body => [...body.children].map((one) => `${one.tagName} ${one.className}`)") == [
+        "HR narrow", "HR wide", "DIV gap narrow", "DIV gap wide",
+    ]  # fmt: skip
+    heights: list[float] = await body.evaluate(
+        """body => [...body.children].map((one) => {
+          const { marginTop, marginBottom } = getComputedStyle(one);
+          return one.offsetHeight + parseFloat(marginTop) + parseFloat(marginBottom);
+        })"""
+    )
+    assert heights[0] < heights[1] and heights[2] < heights[3]
+
+
+# ---- Forms, filled in by a person and read by a bot
+
+
+async def test_every_field_of_a_form_reaches_the_bot(desk: Desk) -> None:
+    await desk.open_form(
+        text("Tell me **all**."),
+        labelled("What", 4, "what", style=1, min_length=3, max_length=40),
+        labelled("Notes", 4, "notes", style=2, required=False, value="none yet"),
+        {"type": 18, "label": "Colour", "component": select("Colour", "Red", "Blue")},
+        labelled("Who", 5, "who", max_values=2),
+    )
+    await expect(desk.dialog.locator("strong")).to_have_text("all")
+    await desk.page.keyboard.type("Water")  # the first field has the keyboard
+    await expect(desk.dialog.locator(".counter").first).to_contain_text("5 / 40")
+    for field, names in (("Colour", ["Blue"]), ("Who", ["Bob", "Carol"])):
+        await desk.dialog.get_by_role("button", name=field).click()
+        for name in names:
+            await desk.page.get_by_role("option", name=name).click()
+    await desk.page.get_by_role("button", name="Done").click()
+    data = await desk.submit()
+    fields = [part.get("component", {}) for part in data["components"]]
+    assert [field.get("value", field.get("values")) for field in fields] == [
+        None, "Water", "none yet", ["blue"], [desk.id_of("bob"), desk.id_of("carol")],
+    ]  # fmt: skip
+    assert set(data["resolved"]["users"]) == {desk.id_of("bob"), desk.id_of("carol")}
+
+
+async def test_boxes_radios_and_files_of_a_form_reach_the_bot(desk: Desk) -> None:
+    await desk.open_form(
+        labelled("How often", 21, "often", options=OFTEN),
+        labelled("Through", 22, "through", options=THROUGH, min_values=2, max_values=2),
+        labelled("Keep it secret", 23, "secret"),
+        labelled("Papers", 19, "papers", min_values=1, max_values=3) | {"description": "Up to three."},
+    )
+    await desk.dialog.get_by_role("button", name="Submit").click()
+    await expect(desk.dialog.locator(".problem:visible")).to_have_text(["Choose one.", "Choose 2.", "Choose a file."])
+    await desk.dialog.get_by_label("Daily").check()
+    await desk.dialog.get_by_label("Direct message").check()
+    await desk.dialog.get_by_label("Keep it secret").check()
+    files = [{"name": name, "mimeType": "text/plain", "buffer": name.encode()} for name in ("a.txt", "b.txt")]
+    await desk.dialog.locator("input[type=file]").set_input_files(files)
+    await expect(desk.dialog.locator(".chosen-name")).to_have_text(["a.txt", "b.txt"])
+    await desk.dialog.get_by_role("button", name="Remove a.txt").click()
+    await expect(desk.dialog.locator(".chosen-file")).to_have_text(["b.txt5 bytes✕"])
+    data = await desk.submit()
+    often, through, secret, papers = (part["component"] for part in data["components"])
+    assert (often["value"], through["values"], secret["value"]) == ("daily", ["here", "dm"], True)
+    [sent] = data["resolved"]["attachments"].values()
+    assert papers["values"] == [sent["id"]]
+    assert (sent["filename"], sent["size"]) == ("b.txt", 5)
+
+
+async def test_escape_closes_a_form_and_nothing_is_sent(desk: Desk) -> None:
+    await desk.open_form(labelled("What", 4, "what", style=1))
+    await desk.page.keyboard.type("Water")
+    await desk.page.keyboard.press("Escape")
+    await expect(desk.dialog).to_be_hidden()
+    await desk.page.keyboard.press("Escape")
+    assert desk.bot.interactions.empty()
+
+
+async def test_a_file_that_is_too_large_is_named_beside_its_field(desk: Desk) -> None:
+    await desk.open_form(labelled("Paper", 19, "paper"))
+    large = {"name": "large.bin", "mimeType": "application/octet-stream", "buffer": bytes(10 * 1024 * 1024 + 1)}
+    await desk.dialog.locator("input[type=file]").set_input_files([large])
+    await expect(desk.dialog.locator(".chosen-file")).to_contain_text("large.bin is larger than 10 MB.")
+    await desk.dialog.get_by_role("button", name="Submit").click()
+    await expect(desk.dialog.locator(".problem")).to_have_text("large.bin is larger than 10 MB.")
+    assert desk.bot.interactions.empty()
+
+
+# ---- Commands, typed by a person and read by a bot
+
+ALL_OPTIONS = [
+    {"type": 3, "name": "question", "description": "What to ask", "required": True},
+    {"type": 4, "name": "minutes", "description": "How long", "min_value": 1, "max_value": 60},
+    {"type": 10, "name": "share", "description": "Of votes"},
+    {"type": 5, "name": "secret", "description": "Hidden"},
+    {"type": 6, "name": "host", "description": "Who asks"},
+    {"type": 7, "name": "place", "description": "Where", "channel_types": [0]},
+    {"type": 8, "name": "role", "description": "For whom"},
+    {"type": 9, "name": "anyone", "description": "Who else"},
+    {"type": 11, "name": "picture", "description": "To show"},
+    {"type": 3, "name": "colour", "description": "Of the bar", "choices": [{"name": "Red", "value": "#f00"}]},
+]
+POLL = {"name": "poll", "description": "Post a poll.", "options": ALL_OPTIONS}
+
+
+async def test_every_kind_of_option_reaches_the_bot(desk: Desk) -> None:
+    await desk.register(POLL)
+    await desk.type("/poll")
+    page = desk.page
+    await expect(page.get_by_label("question")).to_be_focused()
+    await page.keyboard.type("Tea?")
+    for name, typed in (("minutes", "5"), ("share", "0,5"), ("secret", "true")):
+        await page.get_by_role("button", name=f"Add {name}").click()
+        await page.keyboard.type(typed)
+    for name, offered in (("host", "Bob"), ("place", "#random"), ("role", "@Moderator"), ("anyone", "@everyone"),
+                          ("colour", "Red")):  # fmt: skip
+        await page.get_by_role("button", name=f"Add {name}").click()
+        await page.keyboard.type(offered[1:4])
+        await expect(page.get_by_role("option", name=offered)).to_be_visible()
+        await page.keyboard.press("Enter")
+        await expect(page.get_by_role("combobox", name=name)).to_have_value(offered)
+    await page.get_by_role("button", name="Add picture").click()
+    picture = {"name": "dot.png", "mimeType": "image/png", "buffer": PNG}
+    await page.locator(".command-fields input[type=file]").set_input_files(picture)
+    await expect(page.locator(".command-fields .chosen-file")).to_contain_text("bytes")
+    await page.get_by_role("button", name="Send").click()
+    data = await desk.payload()
+    given = options_of(data)
+    picture_id = given.pop("picture")
+    assert given == {
+        "question": "Tea?", "minutes": 5, "share": 0.5, "secret": True, "host": desk.id_of("bob"),
+        "place": "300000000000000002", "role": "500000000000000001", "anyone": desk.discord.world.guild["id"],
+        "colour": "#f00",
+    }  # fmt: skip
+    assert data["resolved"]["attachments"][picture_id]["filename"] == "dot.png"
+    assert list(data["resolved"]["users"]) == [desk.id_of("bob")]
+
+
+@pytest.mark.parametrize(
+    ("typed", "options"),
+    [
+        ("/poll question: Tea or coffee?", {"question": "Tea or coffee?"}),
+        ("/poll Tea?", {"question": "Tea?"}),
+        ("/poll Tea at 10:30? minutes: 5", {"question": "Tea at 10:30?", "minutes": 5}),
+        ("/poll minutes:5 question:Tea? colour:red", {"question": "Tea?", "minutes": 5, "colour": "#f00"}),
+        ("/poll Tea? host: bob secret: true", {"question": "Tea?", "host": BOB["id"], "secret": True}),
+    ],
+)
+@pytest.mark.parametrize("way", ["typed", "pasted"])
+async def test_a_whole_command_is_typed_in_one_go(pages: Pages, typed: str, options: Json, way: str) -> None:
+    script = await pages.scripted(first=state(commands=[POLL]))
+    write, keyboard = script.page.locator("#write"), script.page.keyboard
+    await write.focus()
+    await (keyboard.type(typed) if way == "typed" else write.fill(typed))
+    await keyboard.press("Enter")
+    await script.heard(in_general("command", name="poll", options=options))
+    await expect(write).to_be_focused()
+
+
+async def test_what_was_typed_in_one_go_reaches_the_bot(desk: Desk) -> None:
+    await desk.register(POLL, {"name": "ping"})
+    await desk.type("/poll question: Tea or coffee?")
+    assert options_of(await desk.payload()) == {"question": "Tea or coffee?"}
+    await desk.type("/ping")
+    assert (await desk.payload())["name"] == "ping"
+
+
+async def test_optional_options_come_and_go(pages: Pages) -> None:
+    script = await pages.scripted(first=state(commands=[POLL]))
+    page = script.page
+    await page.locator("#write").fill("/poll ")
+    await page.get_by_role("button", name="Add minutes").click()
+    await expect(page.get_by_label("minutes", exact=True)).to_be_focused()
+    await page.get_by_role("button", name="Remove minutes").click()
+    await expect(page.get_by_label("minutes", exact=True)).to_have_count(0)
+    await expect(page.get_by_label("question")).to_be_focused()
+    await page.get_by_role("button", name="Add share").click()
+    await page.keyboard.press("Backspace")
+    await expect(page.get_by_label("share", exact=True)).to_have_count(0)
+    await page.keyboard.type("Tea?")
+    await page.get_by_role("button", name="Add host").click()
+    await page.keyboard.type("nobody")
+    await expect(page.get_by_role("option")).to_have_text(["Nothing of that name."])
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".problem:visible")).to_have_text("There is no nobody to choose.")
+    await page.get_by_role("combobox", name="host").fill("car")
+    await page.keyboard.press("Tab")  # leaving takes what is marked
+    await expect(page.get_by_role("combobox", name="host")).to_have_value("carol")
+    await page.get_by_role("button", name="Send").click()
+    await script.heard(in_general("command", name="poll", options={"question": "Tea?", "host": CAROL["id"]}))
+
+
+SEARCH = {"name": "search", "options": [
+    {"type": 3, "name": "place", "description": "Where", "required": True, "autocomplete": True},
+    {"type": 4, "name": "year", "description": "When", "autocomplete": True},
+]}  # fmt: skip
+
+
+async def test_the_bot_suggests_while_one_types(desk: Desk) -> None:
+    await desk.register(SEARCH)
+    await desk.type("/search")
+    await desk.page.keyboard.type("pa")
+    asked = await desk.bot.interaction()
+    while asked["data"]["options"][0]["value"] != "pa":
+        asked = await desk.bot.interaction()
+    assert asked["type"] == 4
+    assert asked["data"]["options"][0] == {"type": 3, "name": "place", "value": "pa", "focused": True}
+    choices = [{"name": "Paris", "value": "p1"}, {"name": "Palermo", "value": "p2"}]
+    await desk.bot.rest.answer(asked, 8, {"choices": choices})
+    await expect(desk.page.get_by_role("option")).to_have_text(["Paris", "Palermo"])
+    for key in ("ArrowDown", "ArrowDown", "Enter"):
+        await desk.page.keyboard.press(key)
+    await expect(desk.page.get_by_role("combobox", name="place")).to_have_value("Palermo")
+    await desk.page.keyboard.press("Enter")
+    sent = await desk.bot.interaction()
+    assert (sent["type"], options_of(sent["data"])) == (2, {"place": "p2"})
+
+
+async def test_late_suggestions_are_dropped_and_typing_asks_once(pages: Pages) -> None:
+    script = await pages.scripted(first=state(commands=[SEARCH]))
+    page = script.page
+    await page.locator("#write").fill("/search ")
+
+    def questions(text: str) -> list[Json]:
+        return [each for each in script.asked if each["do"] == "autocomplete" and each["text"] == text]
+
+    await page.keyboard.type("par")
+    await script.until(lambda: bool(questions("par")), "the page asks")
+    assert questions("pa") == []
+    await page.keyboard.type("i")
+    await script.until(lambda: bool(questions("pari")), "the page asks again")
+    late, newest = questions("par")[0], questions("pari")[0]
+    assert newest == by_alice(
+        "autocomplete", request=newest["request"], channel_id=GENERAL["id"], name="search", option="place",
+        text="pari", options={},
+    )  # fmt: skip
+    script.say({"type": "choices", "request": late["request"], "choices": [{"name": "Late", "value": "late"}]})
+    script.say({"type": "choices", "request": newest["request"], "choices": [{"name": "Paris", "value": "p"}]})
+    await expect(page.get_by_role("option")).to_have_text(["Paris"])
+    await page.keyboard.press("Enter")  # nothing is marked: what was typed is sent
+    await script.heard(in_general("command", name="search", options={"place": "pari"}))
+
+
+async def test_commands_of_a_group_stand_together_and_show_their_options(pages: Pages) -> None:
+    def sub(name: str, *options: Json) -> Json:
+        return {"type": 1, "name": name, "description": f"To {name}", "options": list(options)}
+
+    admin = {"type": 2, "name": "admin", "description": "For few", "options": [sub("reset")]}
+    todo = {"name": "todo", "description": "Lists.", "options": [sub("add", ALL_OPTIONS[0]), sub("show"), admin]}
+    script = await pages.scripted(first=state(commands=[{"name": "ping", "description": "Pong."}, todo]))
+    page = script.page
+    await page.locator("#write").fill("/")
+    await expect(page.get_by_role("group", name="todo").locator(".command-name")).to_have_text(
+        ["/todo add", "/todo show", "/todo admin reset"]
+    )
+    await expect(page.get_by_role("option", name="/todo add").locator(".command-options")).to_have_text("question")
+    await page.locator("#write").fill("/todo add question: milk")
+    await page.keyboard.press("Enter")
+    await script.heard(in_general("command", name="todo add", options={"question": "milk"}))
+
+
+async def test_names_are_shown_in_the_persons_language(pages: Pages) -> None:
+    question = {**ALL_OPTIONS[0], "name_localizations": {"de": "frage"}}
+    poll = {"name": "poll", "description": "Ask.", "options": [question],
+            "name_localizations": {"de": "umfrage"}, "description_localizations": {"de": "Fragt."}}  # fmt: skip
+    script = await pages.scripted(first=state(commands=[poll], users=[{**ALICE, "locale": "de"}, BOB]))
+    await script.page.locator("#write").fill("/")
+    await expect(script.page.get_by_role("option")).to_have_text(["/umfrageFragt.frage"])
+    await script.page.locator("#write").fill("/umfrage frage: Tee?")
+    await script.page.keyboard.press("Enter")
+    await script.heard(in_general("command", name="poll", options={"question": "Tee?"}))
+
+
+# ---- Menus, reactions, editing
+
+
+async def test_a_message_command_is_used_with_the_mouse(desk: Desk) -> None:
+    await desk.register({"name": "Report", "type": 3, "description": ""})
+    posted = await desk.post(text("Look here"))
+    await expect(desk.message_with("Look here")).to_be_visible()
+    await desk.message_with("Look here").click(button="right")
+    await desk.page.get_by_role("menuitem", name="Report").click()
+    data = await desk.payload()
+    assert (data["type"], data["target_id"]) == (3, posted["id"])
+    assert list(data["resolved"]["messages"]) == [posted["id"]]
+    await expect(desk.page.get_by_role("menu")).to_have_count(0)
+
+
+async def test_menus_are_used_with_the_keyboard_alone(desk: Desk) -> None:
+    await desk.register(
+        {"name": "Report", "type": 3, "description": ""}, {"name": "Greet", "type": 2, "description": ""}
+    )
+    posted = await desk.post(text("Look here"))
+    keyboard = desk.page.keyboard
+    await expect(desk.message_with("Look here")).to_be_visible()
+    await desk.write.focus()
+    await desk.talk.focus()
+    await keyboard.press("ArrowUp")
+    await expect(desk.message_with("Look here")).to_be_focused()
+    await keyboard.press("Shift+F10")
+    await expect(desk.page.get_by_role("menu", name="Message")).to_be_visible()
+    await keyboard.press("r")
+    await keyboard.press("Enter")
+    assert (await desk.payload())["target_id"] == posted["id"]
+    await expect(desk.message_with("Look here")).to_be_focused()
+    await keyboard.press("Tab")
+    await expect(desk.page.get_by_role("button", name="Add reaction")).to_be_focused()
+    await tab_to(desk.page, "More")
+    await keyboard.press("Enter")
+    await keyboard.press("g")
+    await keyboard.press("Enter")
+    data = await desk.payload()
+    assert (data["type"], data["target_id"]) == (2, desk.discord.world.bot["id"])
+    await desk.page.get_by_role("button", name="More").focus()
+    await keyboard.press("Enter")
+    await keyboard.press("Escape")
+    await expect(desk.page.get_by_role("button", name="More")).to_be_focused()
+
+
+async def test_a_user_command_is_used_on_a_name_and_in_the_list_of_people(desk: Desk) -> None:
+    await desk.register({"name": "Greet", "type": 2, "description": ""})
+    await desk.discord.user("bob").say("Hello")
+    author = desk.talk.locator(".author", has_text="Bob")
+    people = desk.page.get_by_role("region", name="People")
+    for opener in (author, people.get_by_role("button", name="Bob")):
+        await opener.click()
+        await desk.page.get_by_role("menuitem", name="Greet").click()
+        data = await desk.payload()
+        assert (data["type"], data["target_id"]) == (2, desk.id_of("bob"))
+        assert list(data["resolved"]["users"]) == [desk.id_of("bob")]
+
+
+async def test_ones_own_message_is_edited_and_deleted_with_the_keyboard(desk: Desk) -> None:
+    keyboard = desk.page.keyboard
+    await desk.write.fill("Helo")
+    await keyboard.press("Enter")
+    await expect(desk.message_with("Helo")).to_be_visible()
+    await keyboard.press("ArrowUp")
+    field = desk.page.get_by_role("textbox", name="Edit message")
+    await expect(field).to_be_focused()
+    await field.fill("Hello")
+    await desk.post(text("meanwhile"))
+    await expect(desk.message_with("meanwhile")).to_be_visible()
+    await expect(field).to_have_value("Hello")
+    await keyboard.press("Enter")
+    await expect(desk.message_with("Hello")).to_contain_text("(edited)")
+    assert (await desk.event("MESSAGE_UPDATE"))["content"] == "Hello"
+    await expect(desk.message_with("Hello")).to_be_focused()
+    await keyboard.press("e")
+    await field.fill("Never")
+    await keyboard.press("Escape")
+    await expect(desk.message_with("Hello")).to_be_focused()
+    await keyboard.press("Enter")
+    await desk.page.get_by_role("menuitem", name="Delete message").focus()
+    await keyboard.press("Enter")
+    await expect(desk.message_with("Hello")).to_have_count(0)
+    await desk.event("MESSAGE_DELETE")
+
+
+async def test_a_message_of_somebody_else_cannot_be_edited(desk: Desk) -> None:
+    await desk.discord.user("bob").say("Mine")
+    await expect(desk.message_with("Mine")).to_be_visible()
+    await desk.page.locator(".person", has_text="Carol").click()
+    await desk.message_with("Mine").click(button="right")
+    menu = desk.page.get_by_role("menu", name="Message")
+    await expect(menu).to_be_visible()
+    await expect(menu.get_by_role("menuitem", name="Edit message")).to_have_count(0)
+    await expect(menu.get_by_role("menuitem", name="Delete message")).to_have_count(0)
+    await desk.page.keyboard.press("Escape")
+    await desk.page.locator(".person", has_text="Alice").click()  # an administrator
+    await desk.message_with("Mine").click(button="right")
+    await menu.get_by_role("menuitem", name="Delete message").click()
+    await desk.event("MESSAGE_DELETE")
+
+
+async def test_a_reaction_is_added_with_the_keyboard_and_taken_back(desk: Desk) -> None:
+    posted = await desk.post(text("Nice?"))
+    item = desk.message_with("Nice?")
+    await expect(item).to_be_visible()
+    await item.hover()
+    await item.get_by_role("button", name="Add reaction").click()
+    await desk.page.keyboard.press("ArrowRight")
+    await desk.page.keyboard.press("Enter")
+    mine = item.get_by_role("button", name="👎 1")
+    await expect(mine).to_have_attribute("aria-pressed", "true")
+    added = await desk.event("MESSAGE_REACTION_ADD")
+    assert (added["message_id"], added["emoji"]["name"]) == (posted["id"], "👎")
+    await desk.page.locator(".person", has_text="Bob").click()
+    await expect(mine).to_have_attribute("aria-pressed", "false")
+    await mine.click()
+    await expect(item.get_by_role("button", name="👎 2")).to_be_visible()
+    await item.get_by_role("button", name="👎 2").click()
+    await expect(mine).to_be_visible()
+    assert (await desk.event("MESSAGE_REACTION_REMOVE"))["user_id"] == desk.id_of("bob")
+
+
+# ---- Channels, people, time, files
+
+
+async def test_a_direct_message_with_the_bot_is_opened_and_used(desk: Desk) -> None:
+    await desk.register({"name": "ping", "contexts": [0, 1]}, {"name": "serveronly", "contexts": [0]})
+    channels = desk.page.get_by_role("navigation", name="Channels")
+    await channels.get_by_role("button", name="playground-bot").click()
+    await expect(desk.page.get_by_role("heading", level=2, name="playground-bot")).to_be_visible()
+    await desk.write.fill("Hello bot")
+    await desk.page.keyboard.press("Enter")
+    await expect(desk.message_with("Hello bot")).to_be_visible()
+    said = await desk.event("MESSAGE_CREATE")
+    assert said["content"] == "Hello bot" and "guild_id" not in said
+    await desk.write.fill("/")
+    await expect(desk.page.locator(".picker .command-name")).to_have_text(["/ping"])
+    await desk.type("/ping")
+    asked = await desk.bot.interaction()
+    assert (asked["context"], asked["channel_id"], asked["user"]["username"]) == (1, said["channel_id"], "alice")
+    await desk.say(asked, "Pong, privately")
+    await expect(desk.message_with("Pong, privately")).to_be_visible()
+    await channels.get_by_role("button", name="general").click()
+    await expect(desk.message_with("Pong, privately")).to_have_count(0)
+    await desk.page.locator(".person", has_text="Bob").click()
+    await desk.page.get_by_role("button", name="playground-bot").first.click()
+    await expect(desk.talk).to_contain_text("You and @playground-bot")
+    await expect(desk.message_with("Hello bot")).to_have_count(0)
+
+
+async def test_a_person_gets_other_rights_and_another_language(desk: Desk) -> None:
+    bans = {"name": "ban", "default_member_permissions": str(1 << 2)}
+    await desk.register(bans, {"name": "ping"})
+    await desk.page.locator(".person", has_text="Bob").click()
+    names = desk.page.locator(".picker .command-name")
+    await desk.write.fill("/")
+    await expect(names).to_have_text(["/ping"])
+    await desk.page.keyboard.press("Escape")
+    await desk.page.get_by_role("button", name="Rights and language of Bob").click()
+    await desk.page.get_by_label("Moderator").check()
+    await desk.page.get_by_label("Language", exact=True).select_option("de")
+    await desk.page.keyboard.press("Escape")
+    await expect(desk.page.get_by_role("button", name="Rights and language of Bob: moderator, de")).to_be_focused()
+    await desk.write.fill("/")
+    await expect(names).to_have_text(["/ban", "/ping"])
+    await desk.type("/ping")
+    asked = await desk.bot.interaction()
+    assert asked["locale"] == "de"
+    assert int(asked["member"]["permissions"]) & MANAGE_MESSAGES
+    assert not int(asked["member"]["permissions"]) & ADMINISTRATOR
+
+
+async def test_how_far_the_clock_is_ahead_is_said(desk: Desk) -> None:
+    await expect(desk.page.locator("#clock-offset")).to_be_hidden()
+    for name in ("10 minutes", "1 day"):
+        await desk.page.get_by_role("button", name=f"Advance the clock by {name}").click()
+    await expect(desk.page.locator("#clock-offset")).to_have_text("The clock is 1 day 10 minutes ahead.")
+    assert desk.discord.clock.offset_s == 87_000
+    await desk.page.reload()
+    await expect(desk.page.locator("#clock-offset")).to_have_text("The clock is 1 day 10 minutes ahead.")
+
+
+async def test_a_person_sends_files(desk: Desk) -> None:
+    files = [
+        {"name": "dot.png", "mimeType": "image/png", "buffer": PNG},
+        {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"Buy tea."},
+    ]
+    await desk.page.locator("#composer input[type=file]").set_input_files(files)
+    await expect(desk.page.locator("#composer .chosen-file")).to_have_count(2)
+    await expect(desk.page.locator("#composer .chosen-file").last).to_contain_text("8 bytes")
+    await desk.write.focus()
+    await desk.page.keyboard.press("Enter")
+    await expect(desk.talk.get_by_role("img", name="dot.png")).to_be_visible()
+    await expect(desk.talk.locator(".file")).to_contain_text("notes.txt")
+    said = await desk.event("MESSAGE_CREATE")
+    assert [each["filename"] for each in said["attachments"]] == ["dot.png", "notes.txt"]
+    await expect(desk.page.locator("#composer .chosen-file")).to_have_count(0)
+
+
+async def test_that_the_bot_is_typing_is_said_until_it_has_written(pages: Pages) -> None:
+    script = await pages.scripted()
+    script.say({"type": "typing", "channel_id": GENERAL["id"], "user_id": BOT["id"]})
+    await expect(script.page.get_by_text("The bot is typing…")).to_be_visible()
+    script.show(message(1, content="Here."))
+    await expect(script.page.get_by_text("The bot is typing…")).to_have_count(0)

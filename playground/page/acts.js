@@ -1,5 +1,7 @@
 /** What a reader can do, one method per packet the server takes. */
 
+import { freshRequest } from "./world.js";
+
 export class Acts {
   #send;
   #world;
@@ -46,7 +48,7 @@ export class Acts {
 
   /** Ask which commands the reader may use in the open channel. */
   askUsable() {
-    this.#world.usableRequest += 1;
+    this.#world.usableRequest = freshRequest();
     this.#ask({ do: "usable", request: this.#world.usableRequest, channel_id: this.#world.channelId });
   }
 
@@ -76,6 +78,7 @@ export class Acts {
   // ---- People
 
   openDirect() {
+    this.#world.isOpeningDirect = true;
     return this.#doAs({ do: "open_dm" });
   }
 

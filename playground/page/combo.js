@@ -6,6 +6,7 @@
 import { placeBeside } from "./choice.js";
 import { el, freshId } from "./dom.js";
 import { Field } from "./fields.js";
+import { freshRequest } from "./world.js";
 
 const ASK_AFTER_MS = 200;
 const SHOWN_MOST = 25;
@@ -197,7 +198,7 @@ function isCalled({ label, value, description }, typed) {
 }
 
 /**
- * Anything, with the bot's suggestions. `ask(request, text)` asks the bot; `offer(packet)` takes its answer, unless the
+ * Anything, with the bot's suggestions. `ask(request, text)` asks the bot; `offer(answer)` takes what it suggests, unless the
  * reader has typed on meanwhile. `convert(text)` makes the value of what was typed, `check(value, text)` says what is wrong.
  */
 export class SuggestField extends ComboField {
@@ -206,8 +207,6 @@ export class SuggestField extends ComboField {
   #check;
   #timer = 0;
   #request = 0;
-
-  static #requests = 0;
 
   constructor({ ask, convert, check, ...rest }) {
     super(rest);
@@ -220,8 +219,7 @@ export class SuggestField extends ComboField {
     clearTimeout(this.#timer);
     if (this.chosen) return;
     this.#timer = setTimeout(() => {
-      SuggestField.#requests += 1;
-      this.#request = SuggestField.#requests;
+      this.#request = freshRequest();
       this.#ask(this.#request, this.text);
     }, ASK_AFTER_MS);
   }
@@ -234,8 +232,7 @@ export class SuggestField extends ComboField {
 
   offer({ request, choices, problem }) {
     if (request !== this.#request) return;
-    const offers = choices.map(({ name, value, description }) => ({ label: name, value, description }));
-    this.show(offers, -1, problem ?? "The bot suggests nothing here.");
+    this.show(choices, -1, problem ?? "The bot suggests nothing here.");
   }
 
   /** What was typed may be sent as it is. */

@@ -118,7 +118,8 @@ export function optionField(option, world, suggest) {
   return (plainFields[option.type] ?? textOption)(common, option);
 }
 
-function choiceOffers({ choices }, { me }) {
+/** Return choices, or what the bot suggests, in the person's language. */
+export function choiceOffers({ choices }, { me }) {
   return choices.map((choice) => ({ label: inLanguage(choice.name, choice.name_localizations, me), value: choice.value }));
 }
 

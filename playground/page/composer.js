@@ -96,7 +96,7 @@ export class Composer {
     else if (this.#tray.problem) this.#world.tell("refused", `Not sent: ${this.#tray.problem}`);
     else if ((text !== "" || this.#tray.count > 0) && this.#acts.say(text, this.#tray.ids)) {
       this.#tray.clear();
-      this.#showText();
+      this.#input.value = "";
     }
   }
 

@@ -1,6 +1,6 @@
 /** A command being filled in: a field for each option in use, and what adds the optional ones. */
 
-import { optionField, splitByNames } from "./commands.js";
+import { choiceOffers, optionField, splitByNames } from "./commands.js";
 import { el } from "./dom.js";
 import { checkAll } from "./fields.js";
 
@@ -52,7 +52,7 @@ export class Filling {
     if (text.trim() === "") return "";
     const first = this.#entries[0] ?? (this.command.options[0] && this.#add(this.command.options[0]));
     if (!first) return text.trim();
-    this.#spread(first, text);
+    this.#spread(first, text, true);
     return "";
   }
 
@@ -62,9 +62,10 @@ export class Filling {
     return this.#values();
   }
 
-  /** An answer of the bot for one of the fields. */
-  offer(packet) {
-    for (const { field } of this.#entries) field.offer?.(packet);
+  /** An answer of the bot for one of the fields, which knows by the number whether it is its own. */
+  offer({ request, choices, problem }) {
+    const offers = choiceOffers({ choices }, this.#world);
+    for (const { field } of this.#entries) field.offer?.({ request, choices: offers, problem });
   }
 
   #values(without = null) {
@@ -163,20 +164,21 @@ export class Filling {
     if (entry && /:\s*/.test(entry.field.text)) this.#spread(entry, entry.field.text);
   }
 
-  #spread(entry, text) {
+  /** In the middle of a text the field's own name is a word like others, unless the whole text came at once. */
+  #spread(entry, text, isWhole = false) {
     const isOpen = (option) => !this.#entries.some((one) => one.option === option && one.field.text !== "");
     const [[, own], ...named] = splitByNames(
       text,
       this.command.options.filter((option) => option === entry.option || isOpen(option)),
     );
-    const parts = named.filter(([option], index) => option !== entry.option || (index === 0 && own.trim() === ""));
-    if (named.length === 0 || parts.length < named.length) {
+    const isOwn = ([option], index) => option === entry.option && (index > 0 || own.trim() !== "");
+    if (named.length === 0 || (named.some(isOwn) && !isWhole)) {
       if (entry.field.text !== text) entry.field.setText(text.trimStart());
       return;
     }
-    if (parts[0][0] !== entry.option) entry.field.setText(own.trim());
-    for (const [option, words] of parts) this.#put(option, words);
-    this.#entries.find(({ option }) => option === parts.at(-1)[0]).field.focus();
+    if (own.trim() !== "" || !named.some(([option]) => option === entry.option)) entry.field.setText(own.trim());
+    for (const [option, words] of named) this.#put(option, words);
+    this.#entries.find(({ option }) => option === named.at(-1)[0]).field.focus();
   }
 
   #put(option, words) {

@@ -41,7 +41,7 @@ class Menu {
     );
     this.#box.addEventListener("keydown", (event) => this.#key(event));
     this.#box.addEventListener("contextmenu", (event) => event.preventDefault());
-    anchor.setAttribute("aria-expanded", "true");
+    markOpen(anchor, true);
     document.body.append(this.#box);
     this.#box.showPopover();
     placeBeside(this.#box, at ? pointAsAnchor(at) : anchor);
@@ -61,10 +61,7 @@ class Menu {
   }
 
   #item({ label, sign, isDanger, act }) {
-    const choose = () => {
-      this.close(false);
-      if (act() !== false) this.#refocus?.();
-    };
+    const choose = () => this.close(act() !== false);
     const button = el(
       "button",
       { type: "button", role: "menuitem", tabindex: -1, class: isDanger ? "danger-item" : null, onclick: choose },
@@ -76,13 +73,14 @@ class Menu {
     return button;
   }
 
+  /** The focus goes back first: what the menu was opened from may be out of sight without a menu or the keyboard. */
   close(mayRefocus = true) {
     document.removeEventListener("pointerdown", this.#pressedElsewhere, true);
     window.removeEventListener("resize", this.#gone);
-    this.anchor.setAttribute("aria-expanded", "false");
-    this.#box.remove();
     openMenu = null;
     if (mayRefocus) this.#refocus?.();
+    markOpen(this.anchor, false);
+    this.#box.remove();
   }
 
   #key(event) {
@@ -119,6 +117,12 @@ class Menu {
   };
 
   #gone = () => this.close(false);
+}
+
+/** Mark what a menu or a box was opened from; a message is no button and has nothing to say about it. */
+export function markOpen(anchor, isOpen) {
+  anchor.classList.toggle("has-menu", isOpen);
+  if (anchor.matches("button")) anchor.setAttribute("aria-expanded", String(isOpen));
 }
 
 function pointAsAnchor({ x, y }) {

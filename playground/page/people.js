@@ -103,7 +103,11 @@ function localeSelect(me, world, acts) {
 }
 
 function languageName(code) {
-  return new Intl.DisplayNames("en", { type: "language" }).of(code);
+  try {
+    return new Intl.DisplayNames("en", { type: "language" }).of(code);
+  } catch {
+    return code; // a bot may be tried with a language that nobody speaks
+  }
 }
 
 /** Give the person the level's role and take those of the other levels; the role is made when the guild has none. */

@@ -2,7 +2,7 @@
 
 import { menuCommands } from "./commands.js";
 import { el } from "./dom.js";
-import { closeMenu, hasOpenMenu, openMenuFor } from "./menu.js";
+import { closeMenu, hasOpenMenu, markOpen, openMenuFor } from "./menu.js";
 import { placeBeside } from "./choice.js";
 import { authorName, emojiText } from "./pieces.js";
 
@@ -158,9 +158,9 @@ function openEmoji(anchor, { message, acts, refocus }) {
   const box = el("div", { class: "menu emoji-box", popover: "auto", role: "dialog", "aria-label": "Add reaction" });
   const close = () => box.hidePopover();
   const send = (emoji) => {
-    close();
     if (emoji) acts.react(message.id, emoji);
     refocus(anchor);
+    close();
   };
   const quick = QUICK.map((emoji) =>
     el("button", { type: "button", class: "quick", "aria-label": emoji, onclick: () => send(emoji) }, emoji),
@@ -170,6 +170,7 @@ function openEmoji(anchor, { message, acts, refocus }) {
   box.addEventListener("keydown", (event) => moveInGrid(event, quick));
   box.addEventListener("toggle", (event) => event.newState === "closed" && leave(box, anchor, refocus));
   box.append(el("div", { class: "quick-grid" }, quick), other);
+  markOpen(anchor, true);
   document.body.append(box);
   box.showPopover();
   placeBeside(box, anchor);
@@ -178,9 +179,9 @@ function openEmoji(anchor, { message, acts, refocus }) {
 }
 
 function leave(box, anchor, refocus) {
-  const hadFocus = box.contains(document.activeElement) || document.activeElement === document.body;
+  if (box.contains(document.activeElement) || document.activeElement === document.body) refocus(anchor);
+  markOpen(anchor, false);
   box.remove();
-  if (hadFocus) refocus(anchor);
 }
 
 const GRID_STEPS = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 8, ArrowUp: -8 };

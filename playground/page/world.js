@@ -21,6 +21,14 @@ export function isThinking(message) {
   return (message.flags & THINKING) !== 0;
 }
 
+let lastRequest = Math.floor(Math.random() * 2 ** 40); // answers go to every open page: each begins somewhere else
+
+/** Return a number for a question, which the answer to it repeats. */
+export function freshRequest() {
+  lastRequest += 1;
+  return lastRequest;
+}
+
 /** Return what a person reads about an interaction that failed. */
 export function failureInWords({ kind, text }) {
   if (kind === "command") return text ?? "The application did not respond";
@@ -39,7 +47,8 @@ export class World {
   channels = [];
   commands = [];
   usable = null; // ids of the commands the reader may use in the open channel; null until the server has said
-  usableRequest = 0; // the number of the newest question for them
+  usableRequest = freshRequest(); // the number of the newest question for them
+  isOpeningDirect = false; // the reader waits for a direct message to be opened
   clockOffset = 0; // seconds
   editing = null; // { id, text, hasFocus } of the message that the reader writes anew
   messages = new Map();
@@ -142,7 +151,7 @@ export class World {
   }
 
   #putUsers(users) {
-    this.users = users.filter((one) => one.is_member !== false || one.id === this.actingAs);
+    this.users = users;
     this.#settlePlace();
     for (const topic of ["people", "channels", "messages"]) this.tell(topic);
   }
@@ -156,8 +165,10 @@ export class World {
     this.tell("messages");
   }
 
+  /** Another window may act as the same person: only the one that asked goes there. */
   #openFor({ channel_id: channelId, user_id: userId }) {
-    if (userId === this.actingAs) this.openChannel(channelId);
+    if (userId === this.actingAs && this.isOpeningDirect) this.openChannel(channelId);
+    this.isOpeningDirect = false;
   }
 
   /** Only the newest question counts: the reader may be somebody else by now. */
