@@ -241,7 +241,8 @@ class Interactions:
             interaction.original = self._add_message(interaction, data, uploads)
         elif type_ == DEFER_MESSAGE:
             ephemeral = int(data.get("flags") or 0) & EPHEMERAL
-            interaction.original = self._add_message(interaction, {"flags": ephemeral | LOADING}, [])
+            thinking = {"flags": ephemeral | LOADING}
+            interaction.original = self._add_message(interaction, {"flags": ephemeral}, [], thinking)
         elif type_ in (DEFER_UPDATE, UPDATE):
             interaction.original = interaction.source
         elif type_ == FORM:
@@ -303,7 +304,9 @@ class Interactions:
         if interaction in opened:
             opened.remove(interaction)
 
-    def _add_message(self, interaction: Interaction, body: Json, uploads: list[Upload]) -> Kept:
+    def _add_message(
+        self, interaction: Interaction, body: Json, uploads: list[Upload], extra: Json | None = None
+    ) -> Kept:
         is_ephemeral = int(body.get("flags") or 0) & EPHEMERAL
         used = {"user_id": interaction.user["id"], "name": interaction.name} if interaction.name else None
         return self._world.add_message(
@@ -318,6 +321,7 @@ class Interactions:
                 "application_id": self._world.bot["id"],
                 "interaction_metadata": metadata_of(interaction),
                 "type": message_type_of(interaction),
+                **(extra or {}),
             },
         )
 

@@ -102,6 +102,10 @@ PROBLEMS: dict[str, tuple[str, str]] = {
         "Required options must be placed before non-required options",
     ),
     "option type": ("APPLICATION_COMMAND_OPTIONS_TYPE_INVALID", "Sub-commands cannot be placed here"),
+    "mixed options": (
+        "APPLICATION_COMMAND_OPTIONS_TYPE_INVALID",
+        "Sub-command and sub-command group option types are mutually exclusive to all other types",
+    ),
     "options here": ("APPLICATION_COMMAND_OPTIONS_TYPE_INVALID", "Only sub-commands have options"),
     "choices and autocomplete": ("APPLICATION_COMMAND_OPTIONS_CHOICES_INVALID", "Cannot have choices and autocomplete"),
     "timeout": ("DATE_TIME_MAX", "Cannot be more than {high} days in the future."),
@@ -947,6 +951,8 @@ def check_command_options(options: list[Json], at: Path, report: Report, *, dept
         optional_seen = optional_seen or not option.get("required")
         names.add(option["name"])
         check_command_option(option, place, report, depth)
+    if len({option.get("type") in (1, 2) for option in options}) > 1:
+        report.add(at, "mixed options")
 
 
 def check_command_option(option: Json, at: Path, report: Report, depth: int) -> None:
@@ -971,9 +977,15 @@ def check_command_option(option: Json, at: Path, report: Report, depth: int) -> 
 
 def command_length(body: Json) -> int:
     """Characters that count toward a command's 8000: names, descriptions and choice values, at any depth."""
-    own = len(body["name"]) + len(body.get("description") or "")
-    own += sum(len(choice["name"]) + len(str(choice["value"])) for choice in body.get("choices") or ())
+    own = longest(body, "name") + longest(body, "description")
+    own += sum(longest(choice, "name") + len(str(choice["value"])) for choice in body.get("choices") or ())
     return own + sum(command_length(option) for option in body.get("options") or ())
+
+
+def longest(body: Json, field: str) -> int:
+    """Of a text and its translations only the longest one counts."""
+    translations: Json = body.get(f"{field}_localizations") or {}
+    return max(len(text or "") for text in (body.get(field), *translations.values()))
 
 
 def check_commands(bodies: Any) -> None:

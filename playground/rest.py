@@ -193,7 +193,7 @@ async def read_multipart(request: web.Request) -> tuple[Any, list[Upload]]:
         else:
             kind = part.headers.get("Content-Type", "application/octet-stream")
             number = (part.name or "").removeprefix("files[").removesuffix("]")
-            files[number] = Upload(part.filename or "file", kind, data)
+            files[number] = Upload(unquote(part.filename or "file"), kind, data)  # aiohttp writes it quoted
     return describe_uploads(body, files)
 
 

@@ -299,7 +299,7 @@ class World:
         extra: Json | None = None,
     ) -> Kept:
         blank = shapes.message(self.snowflake(), channel_id, author, self.clock.now())
-        blank["flags"] = int(body.get("flags") or 0) & (FLAGS_A_BOT_MAY_SET | LOADING)
+        blank["flags"] = int(body.get("flags") or 0) & FLAGS_A_BOT_MAY_SET
         kept = Kept(self._filled(blank | (extra or {}), body, uploads or []), visible_to, used)
         self._kept[kept.id] = self._by_channel[channel_id][kept.id] = kept
         self.channels[channel_id] = {**self.channels[channel_id], "last_message_id": kept.id}

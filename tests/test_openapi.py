@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from playground import Discord
+from playground.limits import FORM_PARTS, MESSAGE_PARTS, Fields, Link, Many, Rule, Whole, Words
 from playground.routes import ROUTES
 from playground.world import APPLICATION_ID
 from tests.clients.raw import Json, RawBot
@@ -129,3 +130,61 @@ GOOD: Json = {"url": "ws://x", "shards": 1, "session_start_limit": {}}
 def test_the_check_finds_what_does_not_fit(what: str, kind: str, body: Any, found: str) -> None:
     problems = check(what, kind, body)
     assert any(found in problem for problem in problems) if found else problems == []
+
+
+# The validator's tables against the request schemas
+
+
+def limits_of(rule: Rule) -> Json:
+    """A rule's limits in the words of a schema."""
+    match rule:
+        case Words(low=low, high=high):
+            return {"minLength": low, "maxLength": high}
+        case Link(high=high):
+            return {"minLength": 0, "maxLength": high}
+        case Whole(low=low, high=high):
+            return {"minimum": low, "maximum": high}
+        case Many(low=low, high=high, unique=unique):
+            return {"minItems": low, "maxItems": high, "uniqueItems": unique}
+        case _:
+            return {}
+
+
+def schema_of(name: str, kind: int) -> Json:
+    """The request schema of a component of that type in a message or in a form."""
+    found = [
+        schema
+        for title, schema in spec()["components"]["schemas"].items()
+        if title.endswith(f"ComponentFor{name}Request") and schema["properties"]["type"].get("enum") == [kind]
+    ]
+    assert len(found) == 1, (name, kind)
+    return found[0]
+
+
+def differences(fields: Fields, schema: Json, at: str) -> list[str]:
+    """Where a table of fields says less, more or something else than a schema does."""
+    found = [f"{at}.{name}: not in the table" for name in schema["properties"].keys() - fields.keys() - {"type"}]
+    for name, rule in fields.items():
+        wanted = schema["properties"].get(name)
+        if wanted is None:
+            found.append(f"{at}.{name}: not in the schema")
+            continue
+        if rule.required != (name in schema.get("required", ())):
+            found.append(f"{at}.{name}: required is {rule.required}")
+        for word, limit in limits_of(rule).items():
+            default: Any = {"minLength": 0, "minItems": 0, "uniqueItems": False}.get(word, limit)
+            if wanted.get(word, default) != limit:
+                found.append(f"{at}.{name}: {word} is {limit}, not {wanted.get(word, default)}")
+    return found
+
+
+# The documentation says that a row of a form holds one text input.
+KNOWN_BETTER = {"Modal 1.components: maxItems is 1, not 5"}
+
+
+@pytest.mark.parametrize(("name", "table"), [("Message", MESSAGE_PARTS), ("Modal", FORM_PARTS)])
+def test_the_validators_tables_say_what_the_schemas_say(name: str, table: dict[int, Fields]) -> None:
+    found: list[str] = []
+    for kind, fields in table.items():
+        found += differences(fields, schema_of(name, kind), f"{name} {kind}")
+    assert set(found) == {line for line in KNOWN_BETTER if line.startswith(name)}

@@ -3,42 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from playground import Discord
 from playground.people import Person
 from playground.usable import NotUsable
 from playground.world import APPLICATION_ID, ELSEWHERE_ID, GUILD_ID
 from tests.clients.raw import Json, RawBot
-from tests.openapi import CHECK
+
+pytest_plugins = ("tests.clients.fixtures",)
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x03\x00\x00\x00\x02\x08\x06\x00\x00\x00"
-
-
-@pytest_asyncio.fixture
-async def discord() -> AsyncIterator[Discord]:
-    async with Discord(check=CHECK) as discord:
-        yield discord
-
-
-@pytest_asyncio.fixture
-async def bot(discord: Discord) -> AsyncIterator[RawBot]:
-    async with RawBot(discord) as bot:
-        yield bot
-
-
-@pytest.fixture
-def alice(discord: Discord) -> Person:
-    return discord.user("alice")
-
-
-@pytest.fixture
-def bob(discord: Discord) -> Person:
-    return discord.user("bob")
 
 
 def option(type_: int, name: str, **more: Any) -> Json:

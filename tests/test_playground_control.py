@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import json
 import re
 from collections.abc import AsyncIterator
@@ -249,7 +251,7 @@ async def test_a_whole_story_by_the_page_alone(discord: Discord, page: Page) -> 
         ({"do": "click", "as": "ALICE", "message_id": "1", "custom_id": "x"}, "alice sees no message 1."),
         ({"do": "say", "as": "9", "channel_id": "1", "content": "x"}, "There is no person with the id '9'."),
         (
-            {"do": "command", "as": "ALICE", "channel_id": "1", "name": "x"},
+            {"do": "command", "as": "ALICE", "channel_id": "general", "name": "x"},
             "The bot has no command 'x'. Registered: none.",
         ),
         ({"do": "advance", "seconds": -1}, "The clock only moves forward, not by -1.0 s."),
@@ -308,3 +310,199 @@ async def test_the_bot_is_stopped_started_killed_and_restarted(discord: Discord,
     assert await page.refusal(do="bot", action="fly") == "A bot cannot be told to 'fly'."
     async with Page(discord) as second:
         assert (await second.greet())["log"] == ["hello from the bot"] * 3
+
+
+# What a person and an administrator do by the page
+
+
+async def upload(page: Page, name: str, data: bytes, token: str | None = None) -> tuple[int, Json]:
+    headers = {"X-Playground-Token": token or await page.token(), "Content-Type": "text/plain"}
+    url = f"{page.discord.url}/page/upload"
+    async with page.session.post(url, params={"name": name}, data=io.BytesIO(data), headers=headers) as response:
+        return response.status, await response.json()
+
+
+async def test_a_picked_file_goes_with_a_message_a_command_and_a_form(discord: Discord, page: Page) -> None:
+    state = await page.greet()
+    alice, channel = state["users"][0]["id"], state["channels"][0]["id"]
+    status, file = await upload(page, "a b.txt", b"hello")
+    assert (status, file["filename"], file["size"]) == (200, "a b.txt", 5)
+    async with page.session.get(file["url"]) as response:
+        assert (await response.read(), response.content_type) == (b"hello", "text/plain")
+    assert (await upload(page, "x", b"", token="wrong"))[0] == 403
+    assert (await upload(page, "x", bytes(10 * 1024 * 1024 + 1)))[0] == 413
+
+    acting = {"as": alice, "channel_id": channel}
+    await page.send(do="say", content="", uploads=[file["id"]], **acting)
+    message = (await page.next("message"))["message"]
+    assert message["attachments"][0]["filename"] == "a b.txt"
+    async with RawBot(discord) as bot:
+        option = {"type": 11, "name": "file", "description": "x"}
+        discord.world.put_command(None, {"name": "use", "description": "x", "options": [option]})
+        await page.send(do="command", name="use", options={"file": file["id"]}, **acting)
+        used = await bot.interaction()
+        assert len(used["data"]["resolved"]["attachments"]) == 1
+        part = {"type": 18, "label": "Files", "component": {"type": 19, "custom_id": "f"}}
+        await bot.rest.answer(used, 9, {"custom_id": "f", "title": "F", "components": [part]})
+        opened = (await page.next("form"))["interaction_id"]
+        await page.send(**{"do": "submit", "as": alice, "interaction_id": opened, "values": {"f": [file["id"]]}})
+        assert len((await bot.interaction())["data"]["resolved"]["attachments"]) == 1
+
+
+async def test_the_page_is_offered_choices_and_told_why_there_are_none(discord: Discord, page: Page) -> None:
+    state = await page.greet()
+    acting = {"as": state["users"][0]["id"], "channel_id": state["channels"][0]["id"]}
+    option = {"type": 3, "name": "fruit", "description": "x", "autocomplete": True}
+    async with RawBot(discord) as bot:
+        discord.world.put_command(None, {"name": "use", "description": "x", "options": [option]})
+        asked = {"do": "autocomplete", "name": "use", "option": "fruit", "options": {}, **acting}
+        await page.send(**asked, request=1, text="a")
+        await page.send(**asked, request=2, text="ap")
+        first, second = await bot.interaction(), await bot.interaction()
+        await bot.rest.answer(second, 8, {"choices": [{"name": "Apple", "value": "apple"}]})
+        told = await page.next("choices")
+        assert told == {"type": "choices", "request": 2, "choices": [{"name": "Apple", "value": "apple"}]}
+        assert first["data"]["options"][0]["value"] == "a"
+        discord.clock.advance(3)
+        assert "did not respond" in (await page.next("choices"))["problem"]
+        await page.send(**{**asked, "option": "nope"}, request=3, text="")
+        assert (await page.next("choices"))["problem"] == "/use has no option 'nope'."
+
+
+async def test_no_packet_of_an_interaction_is_sent_while_somebody_types(discord: Discord, page: Page) -> None:
+    await page.greet()
+    option = {"type": 3, "name": "fruit", "description": "x", "autocomplete": True}
+    discord.world.put_command(None, {"name": "use", "description": "x", "options": [option]})
+    asking = asyncio.create_task(discord.user("alice").autocomplete("use", "fruit"))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    async with Page(discord) as second:
+        assert (await second.greet())["interactions"] == []
+    discord.clock.advance(3)
+    with pytest.raises(RuntimeError):
+        await asking
+    await page.send(do="fly")
+    seen = [json.loads(await page.ws.receive_str(timeout=10))["type"] for _ in range(3)]
+    assert seen == ["commands", "clock", "error"]
+
+
+async def test_the_page_asks_which_commands_are_to_be_used_where(discord: Discord, page: Page) -> None:
+    state = await page.greet()
+    alice, bob, carol = (user["id"] for user in state["users"])
+    general = state["channels"][0]["id"]
+    made = [
+        discord.world.put_command(None, {"name": name, "description": "x", **more})[0]["id"]
+        for name, more in {
+            "all": {},
+            "admins": {"default_member_permissions": "8"},
+            "private": {"contexts": [1]},
+        }.items()
+    ]
+
+    async def usable(**asked: str) -> list[str]:
+        await page.send(do="usable", request=5, **asked)
+        return (await page.next("usable"))["commands"]
+
+    assert await usable(**{"as": alice, "channel_id": general}) == made[:2]
+    assert await usable(**{"as": bob, "channel_id": general}) == made[:1]
+    assert await usable(**{"as": bob, "channel_id": "9"}) == []
+    await page.send(**{"do": "open_dm", "as": carol})
+    channel = (await page.next("opened"))["channel_id"]
+    assert await usable(**{"as": carol, "channel_id": channel}) == made
+    assert await usable(**{"as": bob, "channel_id": channel}) == []
+
+
+async def test_an_administrator_changes_people_roles_and_channels(discord: Discord, page: Page) -> None:
+    state = await page.greet()
+    bob = state["users"][1]
+    assert (bob["roles"], bob["locale"], bob["is_member"]) == ([], "en-US", True)
+    assert [role["name"] for role in state["roles"]] == ["@everyone", "playground-bot", "Moderator", "Administrator"]
+    assert (state["bot_user"]["username"], state["bot_in_guild"], state["has_outage"]) == (
+        "playground-bot",
+        True,
+        False,
+    )
+
+    async def users() -> Json:
+        return (await page.next("users"))["users"][1]
+
+    await page.send(**{"do": "roles", "as": bob["id"], "roles": [state["roles"][2]["id"]]})
+    assert (await users())["roles"] == [state["roles"][2]["id"]]
+    channels = (await page.next("channels"))["channels"]
+    assert int(channels[0]["permissions"][bob["id"]]) & 1 << 1
+    await page.send(**{"do": "person", "as": bob["id"], "locale": "de"})
+    assert (await users())["locale"] == "de"
+    await page.send(do="role", name="Tea", permissions="2")
+    assert (await page.next("roles"))["roles"][-1]["permissions"] == "2"
+    await page.send(do="join", name="dave")
+    assert (await page.next("users"))["users"][-1]["username"] == "dave"
+    await page.send(**{"do": "leave", "as": bob["id"]})
+    assert (await users())["is_member"] is False
+    await page.send(do="create_channel", name="night", nsfw=True)
+    made = {"name": ""}
+    while made["name"] != "night":  # those of the earlier changes come first
+        made = (await page.next("channels"))["channels"][-1]
+    assert (made["name"], made["nsfw"], bob["id"] in made["permissions"]) == ("night", True, False)
+    await page.send(do="delete_channel", channel_id=made["id"])
+    assert [each["name"] for each in (await page.next("channels"))["channels"]] == ["general", "random"]
+    await page.send(do="elsewhere")
+    places = (await page.next("channels"))["channels"][2:]
+    assert [(each["name"], each["context"], each["guild_name"]) for each in places] == [
+        ("elsewhere", 0, "Elsewhere"),
+        ("friends", 2, None),
+    ]
+    for action, in_guild, has_outage in (
+        ("kick_bot", False, False),
+        ("invite_bot", True, False),
+        ("outage", True, True),
+        ("outage_over", True, False),
+    ):
+        await page.send(do="guild", action=action)
+        state = await page.next("state")
+        assert (state["bot_in_guild"], state["has_outage"]) == (in_guild, has_outage)
+    assert await page.refusal(do="guild", action="fly") == "A guild cannot be told to 'fly'."
+    assert await page.refusal(**{"do": "roles", "as": bob["id"], "roles": []}) == "bob is not in the guild."
+
+
+async def test_a_person_edits_deletes_and_reacts_by_the_page(discord: Discord, page: Page) -> None:
+    state = await page.greet()
+    alice, channel = state["users"][0]["id"], state["channels"][0]["id"]
+    first = await discord.user("bob").say("first")
+    await page.send(**{"do": "say", "as": alice, "channel_id": channel, "content": "hi", "reply_to": first["id"]})
+    await page.next("message")
+    message = (await page.next("message"))["message"]
+    assert message["referenced_message"]["content"] == "first"
+    on = {"as": alice, "message_id": message["id"]}
+    await page.send(do="edit", content="hello", **on)
+    assert (await page.next("message"))["message"]["content"] == "hello"
+    await page.send(do="react", emoji="👍", **on)
+    message = (await page.next("message"))["message"]
+    assert (message["reactions"][0]["count"], message["reactors"]) == (1, {"👍": [alice]})
+    await page.send(do="unreact", emoji="👍", **on)
+    assert (await page.next("message"))["message"]["reactors"] == {}
+    await page.send(do="delete", **on)
+    assert (await page.next("message_gone"))["id"] == message["id"]
+    second = await discord.user("bob").say("second")
+    await page.send(do="delete_messages", message_ids=[first["id"], second["id"], "9"])
+    assert [(await page.next("message_gone"))["id"] for _ in range(2)] == [first["id"], second["id"]]
+
+
+async def test_a_menu_is_opened_on_its_target_and_typing_is_shown(discord: Discord, page: Page) -> None:
+    state = await page.greet()
+    alice, bob, channel = state["users"][0]["id"], state["users"][1]["id"], state["channels"][0]["id"]
+    async with RawBot(discord) as bot:
+        discord.world.put_command(None, {"name": "Wave", "type": 2})
+        await page.send(
+            **{"do": "command", "as": alice, "channel_id": channel, "name": "Wave", "options": {}, "target": bob}
+        )
+        assert (await bot.interaction())["data"]["target_id"] == bob
+        await bot.rest("POST", f"/channels/{channel}/typing")
+        assert (await page.next("typing")) == {"type": "typing", "channel_id": channel, "user_id": APPLICATION_ID}
+
+
+async def test_the_page_is_told_the_time_when_it_moves(discord: Discord, page: Page) -> None:
+    state = await page.greet()
+    assert state["offset"] == 0
+    await page.send(do="advance", seconds=3600)
+    clock = await page.next("clock")
+    assert (clock["offset"], clock["now"] - state["now"] >= 3600) == (3600, True)

@@ -15,7 +15,8 @@ from playground.people import Person
 from playground.shapes import timestamp
 from playground.world import ADMINISTRATOR_ID, APPLICATION_ID, GUILD_ID, MODERATOR_ID, OWNER_ID
 from tests.clients.raw import Json, RawBot, Socket
-from tests.openapi import CHECK
+
+pytest_plugins = ("tests.clients.fixtures",)
 
 ALL_INTENTS = (1 << 26) - 1
 GUILD = f"/guilds/{GUILD_ID}"
@@ -26,25 +27,9 @@ INTENTS = {
 
 
 @pytest_asyncio.fixture
-async def discord() -> AsyncIterator[Discord]:
-    async with Discord(check=CHECK) as discord:
-        yield discord
-
-
-@pytest_asyncio.fixture
 async def bot(discord: Discord) -> AsyncIterator[RawBot]:
     async with RawBot(discord, ALL_INTENTS) as bot:
         yield bot
-
-
-@pytest.fixture
-def alice(discord: Discord) -> Person:
-    return discord.user("alice")
-
-
-@pytest.fixture
-def bob(discord: Discord) -> Person:
-    return discord.user("bob")
 
 
 def weaken(discord: Discord, *permissions: str) -> None:

@@ -13,18 +13,13 @@ from playground import Discord
 from playground.people import Person, Used
 from playground.world import APPLICATION_ID
 from tests.clients.raw import Json, RawBot
-from tests.openapi import CHECK
+
+pytest_plugins = ("tests.clients.fixtures",)
 
 BUTTON = {"type": 2, "style": 1, "custom_id": "yes", "label": "Yes"}
 WITH_BUTTON = {"content": "Tea?", "components": [{"type": 1, "components": [BUTTON]}]}
 INPUT = {"type": 4, "custom_id": "title", "style": 1}
 FORM = {"custom_id": "form", "title": "Rename", "components": [{"type": 18, "label": "Title", "component": INPUT}]}
-
-
-@pytest_asyncio.fixture
-async def discord() -> AsyncIterator[Discord]:
-    async with Discord(check=CHECK) as discord:
-        yield discord
 
 
 @pytest_asyncio.fixture
@@ -34,11 +29,6 @@ async def bot(discord: Discord) -> AsyncIterator[RawBot]:
         commands = [{"name": "poll", "description": "Ask.", "options": [question]}]
         await bot.rest("PUT", f"/applications/{APPLICATION_ID}/commands", commands)
         yield bot
-
-
-@pytest.fixture
-def alice(discord: Discord) -> Person:
-    return discord.user("alice")
 
 
 async def use(bot: RawBot, person: Person) -> tuple[Used, Json]:

@@ -357,6 +357,37 @@ def test_a_file_makes_a_message_and_may_be_named() -> None:
     assert refusal(limits.check_message, v2(gallery(media={"url": "attachment://a.png"})), filenames=["a.png"]) == []
 
 
+EMBED_PARTS: list[tuple[Json, str]] = [
+    ({"url": "attachment://a.png"}, "url URL_TYPE_INVALID_SCHEME"),
+    ({"timestamp": "yesterday"}, "timestamp DATE_TIME_TYPE_PARSE"),
+    ({"image": {"url": "x"}}, "image.url URL_TYPE_INVALID_URL"),
+    ({"thumbnail": {}}, "thumbnail.url BASE_TYPE_REQUIRED"),
+    ({"author": {"name": "a", "icon_url": "ftp://x.y/z"}}, "author.icon_url URL_TYPE_INVALID_SCHEME"),
+    ({"footer": {"text": "f" * 2049}}, "footer.text BASE_TYPE_BAD_LENGTH"),
+    ({"fields": [{"name": "n", "value": "v"}] * 26}, "fields BASE_TYPE_BAD_LENGTH"),
+]
+
+
+@pytest.mark.parametrize(("part", "wrong"), EMBED_PARTS)
+def test_a_part_of_an_embed(part: Json, wrong: str) -> None:
+    assert refusal(limits.check_message, {"embeds": [{"title": "t", **part}]}) == [f"embeds.0.{wrong}"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "default"), [(5, "role"), (6, "user"), (7, "channel"), (8, "user"), (5, "channel"), (6, "channel")]
+)
+def test_a_select_is_preset_only_with_what_it_is_for(kind: int, default: str) -> None:
+    part = {"type": kind, "custom_id": "s", "default_values": [{"id": "1", "type": default}]}
+    wrong = "components.0.components.0.default_values.0.type BASE_TYPE_CHOICES"
+    assert refusal(limits.check_message, legacy(row(part))) == [wrong]
+
+
+def test_a_channel_type_stands_once() -> None:
+    part = {"type": 8, "custom_id": "s", "channel_types": [0, 0]}
+    wrong = "components.0.components.0.channel_types SET_TYPE_ALREADY_CONTAINS_VALUE"
+    assert refusal(limits.check_message, legacy(row(part))) == [wrong]
+
+
 OLD: Json = {"flags": 0, "content": "old", "embeds": [], "components": [], "attachments": []}
 OLD_V2: Json = {**OLD, "flags": V2, "content": "", "components": [text()]}
 V2_ONLY = "MESSAGE_CANNOT_USE_LEGACY_FIELDS_WITH_COMPONENTS_V2"
@@ -434,6 +465,38 @@ FORMS: list[tuple[str, Json, list[str]]] = [
         "11 files",
         form(label({"type": 19, "custom_id": "f", "max_values": 11})),
         ["data.components.0.component.max_values NUMBER_TYPE_MAX"],
+    ),
+    (
+        "at least more files than at most",
+        form(label({"type": 19, "custom_id": "f", "min_values": 3, "max_values": 2})),
+        ["data.components.0.component.min_values SELECT_COMPONENT_MIN_VALUES_EXCEEDED"],
+    ),
+    (
+        "two radios preset",
+        form(label({**group(21, 2), "options": [{**each, "default": True} for each in options(2)]})),
+        ["data.components.0.component.options SELECT_COMPONENT_MAX_DEFAULTS_EXCEEDED"],
+    ),
+    (
+        "more boxes preset than may be chosen",
+        form(label({**group(22, 2, max_values=1), "options": [{**each, "default": True} for each in options(2)]})),
+        ["data.components.0.component.options SELECT_COMPONENT_MAX_DEFAULTS_EXCEEDED"],
+    ),
+    ("all boxes are needed", form(label(group(22, 3, min_values=3))), []),
+    (
+        "more boxes are needed than there are",
+        form(label(group(22, 3, min_values=4))),
+        ["data.components.0.component.min_values SELECT_COMPONENT_MIN_VALUES_EXCEEDED"],
+    ),
+    (
+        "no box is needed but one is",
+        form(label(group(22, 3, min_values=0))),
+        ["data.components.0.component.required COMPONENT_REQUIRED_INVALID"],
+    ),
+    ("no box is needed", form(label(group(22, 3, min_values=0, required=False))), []),
+    (
+        "a user is no default of a role select",
+        form(label({"type": 6, "custom_id": "r", "default_values": [{"id": "1", "type": "user"}]})),
+        ["data.components.0.component.default_values.0.type BASE_TYPE_CHOICES"],
     ),
 ]
 
@@ -519,6 +582,59 @@ COMMANDS: list[tuple[str, list[Json], list[str]]] = [
     (
         "8000 characters passed",
         [command(options=[option("a", choices=CHOICES), option("b", choices=CHOICES), option("c"), *LONG[:20]])],
+        ["0 APPLICATION_COMMAND_TOO_LARGE"],
+    ),
+    (
+        "a subcommand beside an option",
+        [command(options=[option("a", 1), option("b")])],
+        ["0.options APPLICATION_COMMAND_OPTIONS_TYPE_INVALID"],
+    ),
+    ("a name in German", [command(name_localizations={"de": "umfrage"})], []),
+    (
+        "a name in German with a capital",
+        [command(name_localizations={"de": "U"})],
+        ["0.name_localizations.de STRING_TYPE_REGEX"],
+    ),
+    ("a name in no language", [command(name_localizations={"xx": "u"})], ["0.name_localizations.xx BASE_TYPE_CHOICES"]),
+    ("a menu in German", [{"name": "Wave", "type": 2, "name_localizations": {"de": "Winken Sie"}}], []),
+    ("a menu with options", [{"name": "Wave", "type": 2, "options": [option()]}], ["0.options BASE_TYPE_BAD_LENGTH"]),
+    ("permissions", [command(default_member_permissions="8")], []),
+    (
+        "permissions in words",
+        [command(default_member_permissions="kick")],
+        ["0.default_member_permissions NUMBER_TYPE_COERCE"],
+    ),
+    ("no context", [command(contexts=[])], ["0.contexts BASE_TYPE_BAD_LENGTH"]),
+    ("a context twice", [command(contexts=[0, 0])], ["0.contexts SET_TYPE_ALREADY_CONTAINS_VALUE"]),
+    ("an install that is none", [command(integration_types=[2])], ["0.integration_types.0 BASE_TYPE_CHOICES"]),
+    ("channel types", [command(options=[option(kind=7, channel_types=[0, 5])])], []),
+    (
+        "a channel type that is none",
+        [command(options=[option(kind=7, channel_types=[9])])],
+        ["0.options.0.channel_types.0 BASE_TYPE_CHOICES"],
+    ),
+    (
+        "a least above the most",
+        [command(options=[option(kind=4, min_value=5, max_value=4)])],
+        ["0.options.0.min_value NUMBER_TYPE_MAX"],
+    ),
+    (
+        "a fraction for whole numbers",
+        [command(options=[option(kind=4, min_value=0.5)])],
+        ["0.options.0.min_value NUMBER_TYPE_COERCE"],
+    ),
+    ("a fraction for numbers", [command(options=[option(kind=10, min_value=0.5)])], []),
+    (
+        "8000 characters passed by a translation",
+        [
+            command(
+                options=[option("a", choices=CHOICES), option("b", choices=[{**CHOICES[0], "name": "n"}] * 20)]
+                + [
+                    option(f"c{number}", description="d", description_localizations={"de": "d" * 100})
+                    for number in range(20)
+                ],
+            )
+        ],
         ["0 APPLICATION_COMMAND_TOO_LARGE"],
     ),
     ("100 commands", [command(name=f"c{number}") for number in range(100)], []),
