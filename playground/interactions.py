@@ -160,7 +160,7 @@ class Interactions:
     def _payload(self, user: Json, channel_id: str, data: Json, source: Kept | None) -> Json:
         world = self._world
         channel = world.channels[channel_id]
-        may, bot_may = (str(world.permissions_in(id_, channel)) for id_ in (user["id"], world.bot["id"]))
+        may, bot_may = str(world.permissions_in(user["id"], channel)), str(world.permissions_of_bot(channel))
         locale = world.locale_of(user["id"])
         payload: Json = {
             "application_id": world.bot["id"], "version": 1, "data": data, "channel_id": channel_id,
@@ -198,6 +198,7 @@ class Interactions:
             raise Refused(40060)
         if self._is_older_than(interaction, FIRST_ANSWER_S):
             raise Refused(10062)
+        self._require_channel(interaction)
         try:
             self._check_answer(interaction, body, uploads)
         except Refused as refused:
@@ -278,6 +279,7 @@ class Interactions:
 
     def follow_up(self, interaction: Interaction, body: Json, uploads: list[Upload]) -> Kept:
         """A further message; the first one after a deferred answer takes the place of its thinking message."""
+        self._require_channel(interaction)
         limits.check_message(body, filenames=[upload.filename for upload in uploads])
         original = interaction.original
         if original is not None and original.is_loading and self._world.find(original.id) is original:
@@ -293,6 +295,10 @@ class Interactions:
         return kept
 
     # The rest
+
+    def _require_channel(self, interaction: Interaction) -> None:
+        if interaction.channel_id not in self._world.channels:
+            raise Refused(10003)  # it has been deleted since
 
     def open_forms(self, user_id: str) -> list[Interaction]:
         """The interactions whose form that person has open, oldest first."""

@@ -35,7 +35,7 @@ class Filling:
     def entity(self, label: str, given: Any, groups: tuple[str, ...], channel_types: list[int] | None = None) -> str:
         """The id of a person, role or channel given as an object, id or name; what it is goes into `resolved`."""
         id_ = self.id_of(given)
-        found = self.world.resolved([id_], self.channel)
+        found = self.world.resolved([id_], self.channel, self.user_id)
         if not found.keys() & set(groups):
             raise ValueError(f"{label} is {' or '.join(IN_WORDS[group] for group in groups)}, not {given!r}.")
         if CHANNELS in found and channel_types and found[CHANNELS][id_]["type"] not in channel_types:

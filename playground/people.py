@@ -245,7 +245,7 @@ class Person:
     def _open_form(self, interaction_id: str | None) -> Interaction:
         opened = self._interactions.open_forms(self.id)
         for interaction in reversed(opened):
-            if interaction_id in (None, interaction.id):
+            if interaction_id in (None, interaction.id) and interaction.channel_id in self._world.channels:
                 return interaction
         raise LookupError(f"{self.username} has no such form open.")
 

@@ -37,6 +37,9 @@ EVERYONE = sum(BITS[name] for name in WHAT_EVERYONE_MAY.split())
 WHAT_MODERATORS_MAY = "KICK_MEMBERS BAN_MEMBERS MANAGE_MESSAGES MANAGE_NICKNAMES MODERATE_MEMBERS"
 MODERATOR = sum(BITS[name] for name in WHAT_MODERATORS_MAY.split())
 
+OF_AN_INSTALL = BITS["ATTACH_FILES"] | BITS["EMBED_LINKS"] | BITS["MENTION_EVERYONE"]
+"""What an app may do where it is only because somebody has installed it for themselves."""
+
 
 def bits_of(wanted: Iterable[str] | int | str) -> int:
     """The bits of permissions given by name ("kick_members"), or as a number."""

@@ -170,11 +170,15 @@ class World:
         is_bots = channel["type"] == 1 and user_id == self.bot["id"]
         return permissions.ALL if is_in or is_bots else 0
 
+    def permissions_of_bot(self, channel: Json) -> int:
+        """What the bot may do there; where it is only by an install, what its answers may do."""
+        return self.permissions_in(self.bot["id"], channel) or permissions.OF_AN_INSTALL
+
     def sees(self, user_id: str, channel: Json) -> bool:
         return bool(self.permissions_in(user_id, channel) & permissions.VIEW_CHANNEL)
 
-    def resolved(self, ids: list[str], channel: Json | None = None) -> Json:
-        """The people, roles and channels with these ids, grouped as an interaction in `channel` has them."""
+    def resolved(self, ids: list[str], channel: Json, user_id: str) -> Json:
+        """The people, roles and channels with these ids, as an interaction of that person in `channel` has them."""
         made: Json = {}
         for id_ in ids:
             if id_ in self.users:
@@ -183,18 +187,17 @@ class World:
                 if member is not None:
                     made.setdefault("members", {})[id_] = member
             elif id_ in self.channels:
-                bits = self.permissions_in(self.bot["id"], self.channels[id_])
-                made.setdefault("channels", {})[id_] = {**self.channels[id_], "permissions": str(bits)}
+                may = (self.permissions_in(who, self.channels[id_]) for who in (user_id, self.bot["id"]))
+                both = dict(zip(("permissions", "app_permissions"), map(str, may), strict=True))
+                made.setdefault("channels", {})[id_] = self.channels[id_] | both
             elif id_ in self.membership.roles:
                 made.setdefault("roles", {})[id_] = self.membership.roles[id_]
             else:
                 raise LookupError(f"Nobody and nothing here has the id {id_!r}.")
         return made
 
-    def _resolved_member(self, user: Json, channel: Json | None) -> Json | None:
+    def _resolved_member(self, user: Json, channel: Json) -> Json | None:
         """A member without its user but with what they may do in the channel; None outside of a guild."""
-        if channel is None:
-            channel = self.channel_of(None)
         if "guild_id" not in channel:
             return None
         if channel["guild_id"] == GUILD_ID and self.membership.find(user["id"]) is None:

@@ -120,6 +120,73 @@ async def test_a_real_client_waits_for_a_429_and_tries_a_503_again(discord: Disc
     assert tried == [429, 503, 200]
 
 
+@pytest.mark.parametrize("script", ["hikari_everything.py", "discordpy_everything.py"])
+async def test_a_real_client_understands_every_option_and_what_happens_in_the_guild(
+    discord: Discord, script: str
+) -> None:
+    bot = await discord.start_bot(CLIENTS / script)
+    await logged(bot, "ready with everything")
+    alice, bob = discord.user("alice"), discord.user("bob")
+
+    values: dict[str, Any] = {"text": "abc", "number": 3, "amount": 1.5, "flag": True, "user": bob, "place": "random"}
+    values |= {"role": "Moderator", "whoever": "bob", "file": ("a.txt", b"hello")}
+    if "discordpy" in script:
+        values |= {"member": bob, "size": "s"}
+    assert (await alice.command("all", **values)).state == "answered"
+    await logged(bot, "options abc 3 1.5 True")
+    await logged(bot, "a.txt hello")
+    await logged(bot, "member True")
+    offered = await alice.autocomplete("fruit", "name", "ap")
+    assert [choice["value"] for choice in offered] == ["apple", "apricot"]
+    assert discord.text((await alice.command("Wave", target=bob)).message) == "waves at bob"
+    said = await bob.say("hi")
+    assert discord.text((await alice.command("Quote", target=said)).message) == "bob said hi"
+
+    dave = discord.join("dave")
+    await logged(bot, "roles dave")
+    assert dave.member is not None
+    assert len(dave.member["roles"]) == 1
+    await until(lambda: bool(discord.messages("dm", seen_by="dave")))
+    await alice.react(said, "👍")
+    await logged(bot, "reaction 👍 alice")
+    discord.delete_messages([said, await bob.say("x")])
+    await logged(bot, "gone 2")
+    await bob.say("moderate")
+    await logged(bot, "moderated ticket")
+    assert bob.member is None
+    assert len(discord.messages("ticket")) == 1
+    discord.delete_channel("random")
+    await logged(bot, "channel gone random")
+    discord.kick_bot()
+    await logged(bot, "removed from Playground")
+
+
+async def test_discord_py_fills_in_every_field_of_a_form(discord: Discord) -> None:
+    bot = await discord.start_bot(CLIENTS / "discordpy_everything.py")
+    await logged(bot, "ready with everything")
+    alice, bob = discord.user("alice"), discord.user("bob")
+    assert (await alice.command("form", which="everything")).form is not None
+    files = [("a.txt", b"one"), ("b.txt", b"two")]
+    await alice.submit({"Text": "T", "Who": [bob], "Files": files, "Boxes": ["apple", "banana"]})
+    await logged(bot, "form T ['bob'] ['one', 'two'] ['apple', 'banana']")
+    await alice.command("form", which="sure")
+    assert discord.text((await alice.submit({"One": "apple", "Sure": True})).message) == "apple True"
+
+
+async def test_hikari_is_installed_by_a_person_where_the_bot_is_not(discord: Discord) -> None:
+    bot = await discord.start_bot(CLIENTS / "hikari_everything.py")
+    await logged(bot, "ready with everything")
+    alice = discord.user("alice")
+    for place, told in (("elsewhere", "50001 [1]"), ("friends", "50001 [1]"), ("general", "ok")):
+        assert discord.text((await alice.command("everywhere", channel=place)).message) == told
+    discord.outage()
+    await logged(bot, "outage")
+    discord.outage_over()
+    discord.leave("carol")
+    await logged(bot, "left carol")
+    assert [line for line in bot.log if "ERROR" in line] == []
+
+
 async def test_an_interaction_made_while_the_bot_is_down_is_buffered_and_fails_for_the_person(
     discord: Discord,
 ) -> None:

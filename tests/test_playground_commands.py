@@ -184,7 +184,13 @@ async def test_a_channel_option_takes_only_its_types(discord: Discord, bot: RawB
     with pytest.raises(ValueError, match=r"where takes channels of the types \[4\], not #random"):
         alice.start_command("use", {"where": "random"})
     alice.start_command("use", {"where": shelf})
-    assert (await bot.interaction())["data"]["options"][0]["value"] == shelf["id"]
+    data = (await bot.interaction())["data"]
+    assert data["options"][0]["value"] == shelf["id"]
+    discord.user("bob").start_command("use", {"where": shelf})
+    data = (await bot.interaction())["data"]
+    resolved = data["resolved"]["channels"][shelf["id"]]
+    assert int(resolved["permissions"]) == discord.user("bob").permissions()
+    assert int(resolved["app_permissions"]) & 8
 
 
 # Who may use what where
@@ -299,6 +305,7 @@ async def test_in_a_group_of_friends_there_is_no_guild(bot: RawBot, alice: Perso
     alice.start_command("use", {}, channel="friends")
     interaction = await bot.interaction()
     assert (interaction["context"], interaction["channel"]["type"], "guild_id" in interaction) == (2, 3, False)
+    assert int(interaction["app_permissions"]) == 1 << 14 | 1 << 15 | 1 << 17
     assert interaction["user"]["id"] == alice.id
 
 

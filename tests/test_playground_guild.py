@@ -150,6 +150,22 @@ async def test_a_deleted_channel_takes_its_messages_along(discord: Discord, bot:
     assert not [event for event in bot.events if event.get("t") in ("MESSAGE_DELETE", "MESSAGE_DELETE_BULK")]
 
 
+async def test_what_was_begun_in_a_channel_ends_with_it(discord: Discord, bot: RawBot, bob: Person) -> None:
+    discord.world.put_command(None, {"name": "use", "description": "x"})
+    first, second, opening = [bob.start_command("use", {}, channel="random").interaction for _ in range(3)]
+    await bot.rest.answer(first, 5)
+    await bot.rest.answer(opening, 9, {"custom_id": "f", "title": "F", "components": [{"type": 10, "content": "x"}]})
+    discord.delete_channel("random")
+    for status, body in (
+        await bot.rest.answer(second, 4, {"content": "x"}),
+        await bot.rest.webhook("POST", first, {"content": "x"}),
+    ):
+        assert (status, body["code"]) == (404, 10003)
+    assert (await bot.rest.webhook("PATCH", first, {"content": "x"}, "@original"))[1]["code"] == 10008
+    with pytest.raises(LookupError, match="bob has no such form open"):
+        bob.submit({})
+
+
 async def test_a_kicked_bot_is_told_and_reaches_nothing_until_it_is_invited(
     discord: Discord, bot: RawBot, bob: Person
 ) -> None:

@@ -12,22 +12,18 @@ import pytest
 import pytest_asyncio
 
 from playground import Discord
+from playground.calls import Call
 from playground.errors import Refused
 from playground.limits import FORM_PARTS, IN_LABEL, MESSAGE_PARTS
-from playground.routes import ROUTES, Call, Operations
+from playground.routes import ROUTES, Operations
 from playground.shapes import SELECTS
 from playground.world import APPLICATION_ID, GUILD_ID
 from tests.clients.raw import Rest
-from tests.openapi import CHECK
+
+pytest_plugins = ("tests.clients.fixtures",)
 
 COMMANDS = f"/applications/{APPLICATION_ID}/commands"
 GUILD_COMMANDS = f"/applications/{APPLICATION_ID}/guilds/{GUILD_ID}/commands"
-
-
-@pytest_asyncio.fixture
-async def discord() -> AsyncIterator[Discord]:
-    async with Discord(check=CHECK) as discord:
-        yield discord
 
 
 @pytest_asyncio.fixture
@@ -564,3 +560,38 @@ async def test_the_journal_has_every_call_with_its_answer(discord: Discord, rest
     noted = discord.journal.of("rest")[-1].data
     assert (noted["method"], noted["path"], noted["status"]) == ("POST", messages, 200)
     assert (noted["body"], noted["answer"]["content"], noted["query"]) == ({"content": "hello"}, "hello", {"x": "1"})
+
+
+async def test_a_fault_has_discords_own_code_and_words(discord: Discord, rest: Rest, messages: str) -> None:
+    discord.faults.add(path="/channels/*", status=403, code=50013)
+    discord.faults.add(path="/channels/*", status=400, code=12345)
+    wanted = [{"message": "Missing Permissions", "code": 50013}, {"message": "400: injected fault", "code": 12345}]
+    assert [(await rest("GET", messages))[1] for _ in wanted] == wanted
+
+
+async def test_names_in_other_languages_are_listed_only_when_asked_for(rest: Rest) -> None:
+    option = {"type": 3, "name": "a", "description": "x", "name_localizations": {"de": "b"}}
+    poll = {"name": "poll", "description": "x", "name_localizations": {"de": "umfrage"}, "options": [option]}
+    _, [made] = await rest("PUT", COMMANDS, [poll])
+    assert made["name_localizations"] == {"de": "umfrage"}
+    _, [short] = await rest("GET", COMMANDS)
+    assert "localizations" not in repr(short)
+    assert (await rest("GET", f"{COMMANDS}?with_localizations=true"))[1] == [made]
+
+
+async def test_a_command_is_renamed_only_to_a_free_name_and_a_hundred_are_enough(rest: Rest) -> None:
+    _, made = await rest("PUT", COMMANDS, [{"name": name, "description": "x"} for name in ("a", "b")])
+    status, body = await rest("PATCH", f"{COMMANDS}/{made[0]['id']}", {"name": "b"})
+    assert (status, list(body["errors"])) == (400, ["name"])
+    assert (await rest("PATCH", f"{COMMANDS}/{made[0]['id']}", {"name": "c"}))[1]["id"] == made[0]["id"]
+    kept = {"id": made[1]["id"], "name": "new", "description": "x"}
+    assert (await rest("PUT", COMMANDS, [kept]))[1][0]["id"] == made[1]["id"]
+    await rest("PUT", COMMANDS, [{"name": f"c{number}", "description": "x"} for number in range(100)])
+    assert (await rest("POST", COMMANDS, {"name": "c5", "description": "y"}))[0] == 200
+    status, body = await rest("POST", COMMANDS, {"name": "one-more", "description": "x"})
+    assert (status, body["code"]) == (400, 30032)
+
+
+async def test_a_guild_that_the_bot_has_left_has_no_commands_for_it(discord: Discord, rest: Rest) -> None:
+    discord.kick_bot()
+    assert (await rest("PUT", GUILD_COMMANDS, []))[1]["code"] == 50001
