@@ -28,7 +28,7 @@ class ComboField extends Field {
     super(rest);
     const listId = freshId("offers");
     this.#list = el("ul", { id: listId, role: "listbox", "aria-label": this.label });
-    this.#menu = el("div", { class: "menu", popover: "manual" }, this.#list);
+    this.#menu = el("div", { class: "menu offers", popover: "manual" }, this.#list);
     const input = el("input", {
       id: freshId("combo"),
       type: "text",

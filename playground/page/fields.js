@@ -35,7 +35,7 @@ export class Field {
   /** Build `node` around a control. A control without an id is a group, which a caption names instead of a label. */
   place(control) {
     this.control = control;
-    const text = [this.label, this.isRequired && !this.isMarkless && requiredMark()];
+    const text = [this.label, ...(this.isRequired && !this.isMarkless ? requiredMark() : [])];
     const caption = control.id
       ? el("label", { for: control.id }, text)
       : el("p", { class: "field-name", id: this.labelId }, text);
@@ -114,7 +114,7 @@ export class TextField extends Field {
     };
     this.control.addEventListener("input", show);
     show();
-    this.node.append(counter);
+    this.control.after(counter);
   }
 
   get text() {

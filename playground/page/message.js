@@ -47,9 +47,9 @@ function openAtPointer(event, scene, item) {
 function messageKey(event, scene, item) {
   const isMenuKey = event.key === "ContextMenu" || (event.key === "F10" && event.shiftKey);
   const isOwn = scene.message.author.id === scene.world.actingAs;
-  if (isMenuKey) openMessageMenu(scene, item);
+  if (isMenuKey) openMessageMenu(scene, item, besideText(item));
   else if (event.target !== item || event.ctrlKey || event.metaKey || event.altKey) return;
-  else if (event.key === "Enter") openMessageMenu(scene, item);
+  else if (event.key === "Enter") openMessageMenu(scene, item, besideText(item));
   else if (event.key === "e" && isOwn) scene.startEdit();
   else if (event.key === "Delete" && isOwn) scene.acts.delete(scene.message.id);
   else return;
@@ -101,6 +101,11 @@ function usedLine(used, world) {
     " used ",
     el("span", { class: "command-name" }, `/${used.name}`),
   );
+}
+
+function besideText(item) {
+  const { left, top } = item.querySelector(".body").getBoundingClientRect();
+  return { x: left, y: Math.max(top, 0) + 24 };
 }
 
 /** What a message answers, in a line above it. */

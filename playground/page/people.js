@@ -158,9 +158,8 @@ function memberItem(person, world, acts) {
     "button",
     { type: "button", class: "member", "data-id": id, "aria-haspopup": "menu", "aria-expanded": "false" },
     avatar(id, name, isBot),
-    el("span", { class: "member-name" }, name),
+    el("span", { class: "member-name" }, name, level?.role && el("small", {}, level.name)),
     isBot && el("span", { class: "tag" }, "APP"),
-    level?.role && el("small", {}, level.name),
   );
   const again = () => list(button)?.querySelector(`[data-id="${CSS.escape(id)}"]`)?.focus();
   button.addEventListener("click", () => openPersonMenu(person, { world, acts }, button, null, again));
