@@ -18,21 +18,21 @@ Write your own commands and views in section 11. The rest reads from top to bott
 above it.
 
 Contents
- 0  Head                       imports, constants with their units
- 1  Configuration and errors   settings, what you may catch, what people are told, how a log line looks
- 2  Store                      what is kept, and what is promised about it
- 3  SQLite                     the promises kept in one file
- 4  Components                 what a message is made of, checked against Discord's limits
- 5  Records and views          typed state in the store, and the custom ids that lead back to it
- 6  Contexts and commands      what a handler is given; slash commands from annotated functions
- 7  Dispatch                   the one path from an accepted event to a finished one
- 8  Gateway                    a session that outlives the process
- 10  Running                   start, stop and everything between
- 11  Your bot                  three examples; delete them and write here
- 12  Command line              run, check, playground
+ 0  Head and configuration   settings, what you may catch, what people are told, how a log line looks
+ 1  Store                    what is kept, and what is promised about it
+ 2  SQLite                   the promises kept in one file
+ 3  Components               what a message or a form is made of, checked against Discord's limits
+ 4  Records and views        typed state, forms, and the custom ids that lead back to them
+ 5  Contexts                 what a handler is given: your records, who did what, ways to answer
+ 6  Commands and more        commands, listeners and what runs by the clock, from annotated functions
+ 7  Dispatch                 the one path from an accepted event to a finished one
+ 8  Gateway                  a session that outlives the process
+ 10  Running                 start, stop and everything between
+ 11  Your bot                four examples; delete them and write here
+ 12  Command line            run, check, failed, commands, export, backup, playground
 
 Glossary
- event    what arrives from Discord, here: an interaction (a command or a click)
+ event    what arrives: an interaction (a command, a click or a form), a gateway event, a timer that is due
  inbox    the table of accepted events
  accept   write the event to disk before confirming it to its sender
  cursor   how far the sender has been confirmed: gateway session and sequence number
@@ -42,9 +42,10 @@ Glossary
  show     bring a message to its record's newest version; `shown` is the version it is known to display
 """
 
-# ---- 0. Head ---------------------------------------------------------------------------------------------------------
-# What the rest needs: the imports, one alias for add-ons, constants with their unit in the name, and JSON that bears
-# whatever comes in.
+# ---- 0. Head and configuration ---------------------------------------------------------------------------------------
+# What the rest needs: imports, aliases, constants with their unit in the name, JSON that bears whatever comes in. Then
+# settings, from config.env and from the environment, which wins; the errors a handler may catch; the few sentences the
+# bot says to people; and one log format that lets no token through.
 
 from __future__ import annotations
 
@@ -54,6 +55,7 @@ import base64
 import binascii
 import contextlib
 import dataclasses
+import datetime
 import enum
 import functools
 import hashlib
@@ -69,11 +71,13 @@ import secrets
 import signal
 import sqlite3
 import sys
+import sysconfig
 import threading
 import time
 import traceback
 import typing
 import zlib
+import zoneinfo
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import (
@@ -92,12 +96,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, NewType, TypeAlias, TypeVar
 
-import aiosqlite
-import dotenv.parser
-import hikari
-import hikari.impl
-import msgspec
-from msgspec import field
+try:
+    import aiosqlite
+    import dotenv.parser
+    import hikari
+    import hikari.impl
+    import msgspec
+    from msgspec import field
+except ModuleNotFoundError as missing:
+    print(f"{missing}. Run: {sys.executable} -m pip install -r requirements.txt  (or: make play)", file=sys.stderr)
+    sys.exit(2)
 
 # Run as `python bot.py` this module is "__main__". Add-ons say `import bot` and must get this one, not a second copy.
 sys.modules.setdefault("bot", sys.modules[__name__])
@@ -111,6 +119,7 @@ KEYS_KEPT_S = DAY  # how long a done event's key is kept to recognise its copies
 BATCH_OPS_MAX = 256  # operations in one transaction
 LAZY_WRITE_AFTER_S = 0.5  # what may be lost waits at most this long for a transaction to join
 SESSION_AGE_MAX_S = 30 * DAY  # then a new one: a session resumed for months was seen to lose its intents
+REMEMBERED_S = 15 * MINUTE  # a click on an older state of a message, carried in it, arrives within this
 HANDLER_TRIES = 3  # how often a click whose state was changed under it runs again on the fresh state
 SHOW_RETRY_S = (1, 2, 4, 8, 16, 30, 60)  # pauses between attempts to repair a message; the last one repeats
 ALONE_MAX_S = (
@@ -150,10 +159,23 @@ def write_json(value: Any) -> bytes:
     return msgspec.json.encode(value, enc_hook=plain)
 
 
-# ---- 1. Configuration and errors -------------------------------------------------------------------------------------
-# Settings come from config.env and from the environment, which wins; `Config.load` reports every mistake at once, each
-# with its place and its remedy. Then the errors a handler may catch, the few sentences the bot says to people, and one
-# log format that lets no token through.
+def moment(when: float | str | datetime.datetime) -> float:
+    """Return the time meant, in seconds since 1970: a datetime, or that many seconds or "1h 30m" from now."""
+    if isinstance(when, datetime.datetime):
+        return when.timestamp()
+    return time.time() + seconds_of(when)
+
+
+def seconds_of(span: float | str) -> float:
+    """Return seconds for a number of them or a text such as "90s", "10m", "1h 30m" or "2d". Raises ValueError."""
+    if not isinstance(span, str):
+        return float(span)
+    parts = re.findall(r"(\d+)\s*([smhdw])", span)
+    if not re.fullmatch(r"\s*(\d+\s*[smhdw]\s*)+", span):
+        raise ValueError(f"{span!r} is no time span. Write for example 90s, 10m, 1h 30m or 2d.")
+    return float(
+        sum(int(number) * {"s": 1, "m": MINUTE, "h": HOUR, "d": DAY, "w": WEEK}[unit] for number, unit in parts)
+    )
 
 
 class OperatorError(Exception):
@@ -290,6 +312,10 @@ class LayoutError(ValueError):
     """A message breaks one of Discord's limits. Raised where it is built, before anything is written or sent."""
 
 
+class FormError(Exception):
+    """What a person gave in a form does not do: raise it with a sentence for them. They can fill it in again."""
+
+
 class ExpiredError(Exception):
     """The interaction can no longer be answered: Discord allows 3 s to the first answer and 15 minutes in all."""
 
@@ -306,6 +332,9 @@ class Texts:
     failed: str = "Something went wrong."
     not_for_you: str = "This is not for you."
     done: str = "Done."
+    used: str = "This was used already."
+    wait: str = "You can use this again {when}."
+    again: str = "Try again"
 
 
 _SECRET_AFTER_ID = re.compile(r"((?:/(?:interactions|webhooks)/\d+/)|\b\d{15,20}:)[\w.~-]{12,}")  # also in hikari's log
@@ -327,6 +356,11 @@ def without_token(body: bytes) -> bytes:
         return body
 
 
+def printable(text: str) -> str:
+    """Return the text with what a terminal would obey (escape sequences, reversed writing) spelled out."""
+    return "".join(each if each.isprintable() or each in "\n\t" else ascii(each)[1:-1] for each in text)
+
+
 class LogFormat(logging.Formatter):
     """One line a message, times in UTC, secrets cut out after the traceback is in."""
 
@@ -336,8 +370,8 @@ class LogFormat(logging.Formatter):
         super().__init__("%(asctime)sZ %(levelname)-7s %(name)s: %(message)s", "%Y-%m-%d %H:%M:%S")
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the finished line, redacted."""
-        return redact(super().format(record))
+        """Return the finished line, redacted and harmless to a terminal."""
+        return printable(redact(super().format(record)))
 
 
 log = logging.getLogger("everclick")
@@ -372,7 +406,7 @@ class Failure(NamedTuple):
             text = redact(" ".join(str(error).split()))[:500]
         except Exception:  # an error of the user's own may fail even at this
             text = "(it cannot say what it is)"
-        return cls(*(part.encode("utf-8", "replace").decode() for part in (type(error).__name__, text, place)))
+        return cls(*(printable(part) for part in (type(error).__name__, text, place)))
 
 
 SQLITE_REMEDIES = (
@@ -390,7 +424,7 @@ def explain_sqlite(error: Exception, path: str) -> str:
     return f"{path} {problem} ({error}). {remedy.format(folder=Path(path).absolute().parent)}."
 
 
-# ---- 2. Store --------------------------------------------------------------------------------------------------------
+# ---- 1. Store --------------------------------------------------------------------------------------------------------
 # What is kept (accepted events, records, the gateway's cursor) and what every store promises about it. The rest of the
 # file relies on these promises and on nothing else, so that another store can take SQLite's place. And the lock by
 # which a store in a file is one process's own.
@@ -408,13 +442,15 @@ class Place(NamedTuple):
 
     channel: int
     message: int
-    ephemeral: bool
+    ephemeral: bool = False
+    guild: int | None = None
 
 
 class Saved(NamedTuple):
     """A record as the store has it, or, on its way there, the successor of that version (0: there is none yet).
 
     `version` counts its changes, `model` is the version of the class that wrote it, `shown` what its message shows.
+    A successor without data deletes the record.
     """
 
     id: RecordId
@@ -455,6 +491,37 @@ class FailedEvent(NamedTuple):
     failure: Failure
 
 
+class Timer(NamedTuple):
+    """An event to come. `due_at` None takes back the timer of that key."""
+
+    key: EventKey
+    due_at: float | None
+    body: bytes = b""
+
+
+class Query(NamedTuple):
+    """Which records are asked for: of that name, with keys under a prefix or a message in that place.
+
+    In the order of their keys from `after` on, or with `by` the highest values of that field first.
+    """
+
+    name: str
+    prefix: str = ""
+    after: str = ""
+    by: str = ""
+    channel: int | None = None
+    message: int | None = None
+    limit: int = 500
+
+
+class Gone(NamedTuple):
+    """What was deleted at Discord: messages of a channel (none named: all), or everything in a guild."""
+
+    guild: int | None = None
+    channel: int | None = None
+    messages: tuple[int, ...] = ()
+
+
 class Store(ABC):
     """What every store promises.
 
@@ -491,8 +558,8 @@ class Store(ABC):
         """Count one more run of a pending event."""
 
     @abstractmethod
-    async def commit(self, records: Sequence[Saved], done: EventKey | None) -> None:
-        """Write the records, each as its version's successor, and the mark that the event is applied, or nothing.
+    async def commit(self, records: Sequence[Saved], done: EventKey | None, timers: Sequence[Timer] = ()) -> None:
+        """Write the records, each as its version's successor, the timers, and that the event is applied, or nothing.
 
         Raises StateConflictError when the store has another version of a record.
         """
@@ -522,6 +589,25 @@ class Store(ABC):
         """Return the record, or None when it was never saved or has expired."""
 
     @abstractmethod
+    async def find(self, query: Query) -> list[Saved]:
+        """Return the records asked for, at most `limit` of them."""
+
+    @abstractmethod
+    async def timers(self) -> list[Timer]:
+        """Return the timers that are set, the next one first."""
+
+    @abstractmethod
+    async def fire(self, names: Sequence[str]) -> list[Event]:
+        """Move some due timers, and expired records of these names, into the inbox; return their events.
+
+        The event of an expired record has the key "expiry:…" and holds what the record was; the record is gone.
+        """
+
+    @abstractmethod
+    async def clean_up(self, gone: Gone) -> int:
+        """Delete the records whose messages were deleted; return how many."""
+
+    @abstractmethod
     async def behind(self) -> list[Saved]:
         """Return the records whose message is known to show an older version than the newest."""
 
@@ -538,8 +624,8 @@ class Store(ABC):
         """Drop the shard's cursor and record a gap: events since its last one may have been missed."""
 
     @abstractmethod
-    async def purge(self) -> int:
-        """Delete some keys of long done events and some expired records; return how many rows."""
+    async def purge(self, names: Sequence[str] = ()) -> int:
+        """Delete some keys of long done events and some expired records, but of other names; return how many rows."""
 
     async def obey(self) -> bool:
         """Do what a command line asked of the process that has this store, once a second; return whether it did."""
@@ -637,7 +723,7 @@ def take_orders(path: str, bot: BotId) -> list[tuple[str, list[str]]]:
     return orders
 
 
-# ---- 3. SQLite -------------------------------------------------------------------------------------------------------
+# ---- 2. SQLite -------------------------------------------------------------------------------------------------------
 # The promises kept in one file: one connection writes, and puts everything that waits into one transaction (group
 # commit), so that a hundred clicks at the same moment cost a few syncs of the disk and not two hundred. A second
 # connection reads.
@@ -661,6 +747,13 @@ MIGRATIONS = (
         saved_at REAL NOT NULL, PRIMARY KEY(bot, shard)) WITHOUT ROWID;
     CREATE TABLE gap(id INTEGER PRIMARY KEY, bot INTEGER NOT NULL, shard INTEGER NOT NULL, since REAL NOT NULL,
         until REAL NOT NULL, why TEXT NOT NULL);
+    """,
+    """
+    ALTER TABLE record ADD COLUMN guild INTEGER;
+    CREATE INDEX record_place ON record(bot, message) WHERE message IS NOT NULL;
+    CREATE TABLE timer(bot INTEGER NOT NULL, key TEXT NOT NULL, due_at REAL NOT NULL, body BLOB NOT NULL,
+        PRIMARY KEY(bot, key)) WITHOUT ROWID;
+    CREATE INDEX timer_due ON timer(bot, due_at);
     """,
 )
 APPLICATION_ID = 0x45564552  # "EVER", in the database's header: tells our file from somebody else's
@@ -828,11 +921,14 @@ class SQLiteStore(Store):
             raise StoreError(explain_sqlite(error, self.path)) from error
 
     def accept(self, event: Event | None, cursor: Cursor | None) -> asyncio.Future[int]:
-        sql = "INSERT INTO inbox(bot, key, body, accepted_at, runs) VALUES(?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
         if cursor and self._stuck:
             raise StoreError(f"{self.path} refused an earlier event, and the cursor must not pass it.")
-        insert = [(sql, (self.bot, event.key, event.body, self._now(), event.runs))] if event else []
+        insert = [self._insert(event)] if event else []
         return self._write(statements(*([self._move(cursor)] if cursor else []), *insert))
+
+    def _insert(self, event: Event) -> Statement:
+        sql = "INSERT INTO inbox(bot, key, body, accepted_at, runs) VALUES(?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+        return sql, (self.bot, event.key, event.body, self._now(), event.runs)
 
     def move_cursor(self, cursor: Cursor) -> None:
         if not self._stuck:
@@ -860,7 +956,7 @@ class SQLiteStore(Store):
     async def begin(self, key: EventKey) -> None:
         await self._write(statements(("UPDATE inbox SET runs=runs+1 WHERE bot=? AND key=?", (self.bot, key))))
 
-    async def commit(self, records: Sequence[Saved], done: EventKey | None) -> None:
+    async def commit(self, records: Sequence[Saved], done: EventKey | None, timers: Sequence[Timer] = ()) -> None:
         now = self._now()
 
         def commit(db: sqlite3.Connection) -> None:
@@ -869,25 +965,26 @@ class SQLiteStore(Store):
                 row = db.execute(sql, (self.bot, *record.id, now)).fetchone()
                 if (row[0] if row else 0) != record.version:  # checked before anything is written
                     raise StateConflictError(f"{record.id.name} {record.id.key} was changed since it was loaded.")
-            for record in records:
-                db.execute(*self._put(record))
-            if done:
-                db.execute(*self._done(done))
+            for step in (*map(self._put, records), *map(self._set, timers), *([self._done(done)] if done else [])):
+                db.execute(*step)
 
         await self._write(commit)
 
     def _put(self, saved: Saved) -> Statement:
-        place = saved.place or (None, None, None)
+        place = saved.place or NOWHERE
+        if not saved.data:
+            return "DELETE FROM record WHERE bot=? AND name=? AND key=?", (self.bot, *saved.id)
         if saved.version == 0:  # about to be sent for the first time: whoever sees it sees version 1
-            values = (self.bot, *saved.id, 1, saved.model, saved.data, 1, *place, saved.expires_at)
-            return "INSERT OR REPLACE INTO record VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values
-        sql = (
-            "UPDATE record SET version=version+1, model=?, data=?, channel=coalesce(?, channel), expires_at=?,"
-            " message=coalesce(?, message), ephemeral=coalesce(?, ephemeral) WHERE bot=? AND name=? AND key=?"
-        )
-        channel, message, ephemeral = place
-        values = (saved.model, saved.data, channel, saved.expires_at, message, ephemeral, self.bot, *saved.id)
-        return sql, values
+            values = (self.bot, *saved.id, 1, saved.model, saved.data, 1, *place[:3], saved.expires_at, place[3])
+            return "INSERT OR REPLACE INTO record VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values
+        sql = f"UPDATE record SET version=version+1, model=?, data=?, expires_at=?, {PLACED} WHERE {SAME}"
+        return sql, (saved.model, saved.data, saved.expires_at, *place, self.bot, *saved.id)
+
+    def _set(self, timer: Timer) -> Statement:
+        if timer.due_at is None:
+            return "DELETE FROM timer WHERE bot=? AND key=?", (self.bot, timer.key)
+        values = (self.bot, timer.key, timer.due_at, timer.body)
+        return "INSERT OR REPLACE INTO timer VALUES(?, ?, ?, ?)", values
 
     def _done(self, key: EventKey) -> Statement:
         # The key stays to recognise copies; the body, with its interaction token, goes.
@@ -951,16 +1048,68 @@ class SQLiteStore(Store):
         rows = await self._read(sql, *id, self._now())
         return saved_from(rows[0]) if rows else None
 
+    async def find(self, query: Query) -> list[Saved]:
+        lowest, highest = (f"{query.prefix}:", f"{query.prefix};") if query.prefix else ("", "\U0010ffff")
+        order = f"json_extract(data, '$.{query.by}') DESC, key" if query.by else "key"
+        where = f"bot=? AND name=? AND key > ? AND (key=? OR key >= ? AND key < ?) AND {LIVES}"
+        values: list[Any] = [query.name, query.after, query.prefix, lowest, highest, self._now()]
+        for column in ("channel", "message"):
+            if (wanted := getattr(query, column)) is not None:
+                where, values = f"{where} AND {column}=?", [*values, wanted]
+        sql = f"SELECT {RECORD} FROM record WHERE {where} ORDER BY {order} LIMIT ?"
+        return [saved_from(row) for row in await self._read(sql, *values, query.limit)]
+
+    async def names(self) -> list[str]:
+        """Return the names of all records, but for the bot's own."""
+        return [
+            row[0] for row in await self._read("SELECT DISTINCT name FROM record WHERE bot=? AND name NOT GLOB '_*'")
+        ]
+
+    async def timers(self) -> list[Timer]:
+        sql = "SELECT key, due_at, body FROM timer WHERE bot=? ORDER BY due_at"
+        return [Timer(*row) for row in await self._read(sql)]
+
+    async def fire(self, names: Sequence[str]) -> list[Event]:
+        due = "SELECT key, due_at, body FROM timer WHERE bot=? AND due_at <= ? ORDER BY due_at LIMIT 100"
+        expired = f"SELECT {RECORD} FROM record WHERE bot=? AND expires_at <= ? AND {AMONG} LIMIT 100"
+        now, among = self._now(), json.dumps(list(names))
+        if not await self._read(f"{due.replace('100', '1')}", now) and not await self._read(expired, now, among):
+            return []  # nothing is written as long as nothing is due
+
+        def fire(db: sqlite3.Connection) -> list[Event]:
+            rows = db.execute(due, (self.bot, now)).fetchall()
+            for row in rows:
+                db.execute(*self._set(Timer(row[0], None)))
+            events = [Event(EventKey(f"{key}@{due_at:.0f}"), body) for key, due_at, body in rows]
+            for saved in map(saved_from, db.execute(expired, (self.bot, now, among)).fetchall()):
+                events.append(
+                    Event(EventKey(f"expiry:{saved.id.name}:{saved.id.key}:{saved.version}"), expiry_body(saved))
+                )
+                db.execute(*self._put(saved._replace(data=b"")))
+            for event in events:
+                db.execute(*self._insert(event))
+            return events
+
+        return await self._write(fire)
+
+    async def clean_up(self, gone: Gone) -> int:
+        where, values = "bot=? AND guild=?", [self.bot, gone.guild]
+        if gone.channel is not None:
+            where, values = "bot=? AND message IS NOT NULL AND channel=?", [self.bot, gone.channel]
+            if gone.messages:
+                where, values = (
+                    f"{where} AND message IN (SELECT value FROM json_each(?))",
+                    [*values, json.dumps(gone.messages)],
+                )
+        return await self._write(statements((f"DELETE FROM record WHERE {where}", tuple(values))))
+
     async def behind(self) -> list[Saved]:
         sql = f"SELECT {RECORD} FROM record WHERE bot=? AND shown < version AND message IS NOT NULL AND {LIVES}"
         return [saved_from(row) for row in await self._read(sql, self._now())]
 
     def note_shown(self, id: RecordId, version: int, place: Place | None) -> None:
-        sql = (
-            "UPDATE record SET shown=max(shown, ?), channel=coalesce(?, channel), message=coalesce(?, message),"
-            " ephemeral=coalesce(?, ephemeral) WHERE bot=? AND name=? AND key=?"
-        )
-        values = (version, *(place or (None, None, None)), self.bot, *id)
+        sql = f"UPDATE record SET shown=max(shown, ?), {PLACED} WHERE {SAME}"
+        values = (version, *(place or NOWHERE), self.bot, *id)
         self._write_later(("shown", id, bool(place)), version, statements((sql, values)))
 
     async def cursor(self, shard: int, fingerprint: str) -> Cursor | None:
@@ -979,16 +1128,17 @@ class SQLiteStore(Store):
         self._lazy = {what: note for what, note in self._lazy.items() if what[:2] != ("cursor", shard)}
         where, row = "WHERE bot=? AND shard=?", (self.bot, shard)
         gap = f"INSERT INTO gap(bot, shard, since, until, why) SELECT bot, shard, saved_at, ?, ? FROM cursor {where}"
+        log.warning("the gateway session cannot be resumed (%s): events since its end may be missing", why)
         await self._write(statements((gap, (self._now(), why, *row)), (f"DELETE FROM cursor {where}", row)))
 
-    async def purge(self) -> int:
+    async def purge(self, names: Sequence[str] = ()) -> int:
         oldest = "SELECT id FROM inbox WHERE bot=? ORDER BY id LIMIT 500"
         # Also what was done in a future that a wrong clock once believed in: it would keep all that follows for ever.
         old = f"DELETE FROM inbox WHERE id IN ({oldest}) AND (done_at < ? OR done_at > ?)"
         keys = (old, (self.bot, self._now() - KEYS_KEPT_S, self._now() + KEYS_KEPT_S))
-        expired = "SELECT name, key FROM record WHERE bot=? AND expires_at < ? LIMIT 500"
+        expired = f"SELECT name, key FROM record WHERE bot=? AND expires_at < ? AND NOT {AMONG} LIMIT 500"
         records = f"DELETE FROM record WHERE bot=? AND (name, key) IN ({expired})"
-        steps = keys, (records, (self.bot, self.bot, self._now()))
+        steps = keys, (records, (self.bot, self.bot, self._now(), json.dumps(list(names))))
         return await self._write(lambda db: sum(db.execute(*step).rowcount for step in steps))
 
 
@@ -999,16 +1149,32 @@ class MemoryStore(SQLiteStore):
         super().__init__(":memory:", bot, max_failed=max_failed, now=now)
 
 
-RECORD = "name, key, version, model, data, shown, channel, message, ephemeral, expires_at"
+RECORD = "name, key, version, model, data, shown, channel, message, ephemeral, guild, expires_at"
+SAME = "bot=? AND name=? AND key=?"
+AMONG = "name IN (SELECT value FROM json_each(?))"
+PLACED = ", ".join(f"{column}=coalesce(?, {column})" for column in Place._fields)
+NOWHERE = (None,) * len(Place._fields)
 CHOSEN = "bot=? AND (? OR key IN (SELECT value FROM json_each(?)))"
 LIVES = "(expires_at IS NULL OR expires_at > ?)"
 
 
 def saved_from(row: Sequence[Any]) -> Saved:
     """Return the record that a row of RECORD columns holds."""
-    name, key, version, model, data, shown, channel, message, ephemeral, expires_at = row
-    place = Place(channel, message, bool(ephemeral)) if message is not None else None
+    name, key, version, model, data, shown, channel, message, ephemeral, guild, expires_at = row
+    place = Place(channel, message, bool(ephemeral), guild) if message is not None else None
     return Saved(RecordId(name, key), version, model, data, shown, place, expires_at)
+
+
+def expiry_body(saved: Saved) -> bytes:
+    """Return the event of an expired record: all that is needed to end it, since the record is gone."""
+    return write_json(saved._replace(data=saved.data.decode())._asdict() | {"id": saved.id, "place": saved.place})
+
+
+def expired_record(body: bytes) -> Saved:
+    """Return the record that `expiry_body` wrote down."""
+    fields = msgspec.json.decode(body)
+    place = Place(*fields["place"]) if fields["place"] else None
+    return Saved(**fields | {"id": RecordId(*fields["id"]), "place": place, "data": fields["data"].encode()})
 
 
 def examine(db: sqlite3.Connection, path: str) -> None:
@@ -1035,23 +1201,36 @@ def prepare(db: sqlite3.Connection) -> None:
     db.execute("INSERT OR REPLACE INTO meta VALUES('opened_at', ?)", (time.time(),))
 
 
-# ---- 4. Components ---------------------------------------------------------------------------------------------------
-# What a message is made of: Discord's Components V2, written as calls that nest. Interactive ones name the handler they
-# call. `assemble` checks a whole message against Discord's limits, so that a mistake is found where the message is
-# made, in words, and not by a refusal from Discord after the state was changed.
+# ---- 3. Components ---------------------------------------------------------------------------------------------------
+# What a message or a form is made of: Discord's Components V2, written as calls that nest. Interactive ones name the
+# handler they call, those of a form begin with their label. `assemble` checks a whole message against Discord's limits,
+# so that a mistake is found where it is made, in words, and not by a refusal from Discord after the state was changed.
 
-Handler: TypeAlias = Callable[..., Awaitable[None]]
+Handler: TypeAlias = Callable[..., Awaitable[Any]]
 NameId: TypeAlias = Callable[[Handler, tuple[Any, ...]], str]  # gives a component the custom id that calls its handler
-ROW, BUTTON, SELECT, SECTION, TEXT, THUMBNAIL, GALLERY, SEPARATOR, CONTAINER = 1, 2, 3, 9, 10, 11, 12, 14, 17
+Body: TypeAlias = JSON  # a message as keyword arguments of hikari's calls
+File_: TypeAlias = "hikari.files.Resource[Any]"
+Source: TypeAlias = str | hikari.Resourceish  # an address, or a file to send along
+ROW, BUTTON, SELECT, TEXT_INPUT, USERS, ROLES, MENTIONABLES, CHANNELS = range(1, 9)
+SECTION, TEXT, THUMBNAIL, GALLERY, FILE, SEPARATOR = range(9, 15)
+CONTAINER, LABEL, UPLOAD, RADIO, CHECKBOXES, CHECKBOX = 17, 18, 19, 21, 22, 23
+SELECTS = frozenset({SELECT, USERS, ROLES, MENTIONABLES, CHANNELS})
+GROUPS = SELECTS | {RADIO, CHECKBOXES, UPLOAD}  # several values may be chosen, or one of several
 Style: TypeAlias = Literal["primary", "secondary", "success", "danger"]
-STYLES = MappingProxyType({"primary": 1, "secondary": 2, "success": 3, "danger": 4, "link": 5})
+STYLES = MappingProxyType({"primary": 1, "secondary": 2, "success": 3, "danger": 4, "link": 5, "premium": 6})
 
 
 class Component:
     """A piece of a message: Discord's JSON, with a call of a handler where the custom id will stand."""
 
-    def __init__(self, kind: int, call: tuple[Handler, tuple[Any, ...]] | None = None, **fields: Any) -> None:
-        self.call = call
+    def __init__(
+        self,
+        kind: int,
+        call: tuple[Handler, tuple[Any, ...]] | None = None,
+        upload: File_ | None = None,
+        **fields: Any,
+    ) -> None:
+        self.call, self.upload = call, upload
         given = {name: value for name, value in fields.items() if value is not None or name == "accessory"}
         self.fields: JSON = {"type": kind, **given}
 
@@ -1072,8 +1251,40 @@ class Component:
             payload["items"] = [{name: value for name, value in each.items() if name != "type"} for each in pictures]
         return payload
 
+    def files(self) -> Iterator[File_]:
+        """Yield what must be sent along with it."""
+        if self.upload:
+            yield self.upload
+        inside = (*self.fields.get("components", ()), *self.fields.get("items", ()), self.fields.get("accessory"))
+        for child in inside:
+            if isinstance(child, Component):
+                yield from child.files()
 
-Layout: TypeAlias = Component | Sequence[Component]
+
+class Field(Component):
+    """A control of a form, under its label."""
+
+    def __init__(self, kind: int, label: str, description: str, **fields: Any) -> None:
+        super().__init__(kind, **fields)
+        self.label, self.description = label, description
+
+    def build_as(self, name: str, value: Any) -> JSON:
+        """Return its JSON with that name, and the value filled in unless it is None."""
+        payload = self.build(no_handler) | {"custom_id": name}
+        if value is not None:
+            payload |= preset(payload, value)
+        about = {"description": self.description} if self.description else {}
+        return {"type": LABEL, "label": self.label, **about, "component": payload}
+
+
+class Plain:
+    """A message of the older kind: text and embeds, with up to five rows under them. A view keeps to one kind."""
+
+    def __init__(self, content: str = "", *rows: Component, embeds: Sequence[hikari.Embed] = ()) -> None:
+        self.content, self.rows, self.embeds = content, rows, embeds
+
+
+Layout: TypeAlias = Component | Sequence[Component] | Plain
 
 
 def TextDisplay(content: str) -> Component:
@@ -1107,6 +1318,11 @@ def LinkButton(url: str, *, label: str = "", emoji: str = "", disabled: bool = F
     return Component(BUTTON, url=url, **button_look("link", label, emoji, disabled))
 
 
+def PremiumButton(sku: int, *, disabled: bool = False) -> Component:
+    """A button that offers one of the application's own products. No handler is called."""
+    return Component(BUTTON, sku_id=str(sku), style=STYLES["premium"], disabled=disabled)
+
+
 def button_look(style: str, label: str, emoji: str, disabled: bool) -> JSON:
     """Return the fields that all buttons share."""
     at = f'button "{label}"' if label else "button"
@@ -1116,7 +1332,7 @@ def button_look(style: str, label: str, emoji: str, disabled: bool) -> JSON:
 
 
 class Option(NamedTuple):
-    """A choice of a Select. `value` is what the handler finds in `ctx.values`; the label when it is left out."""
+    """A choice of a Select or a group. `value` is what the handler finds; the label when it is left out."""
 
     label: str
     value: str = ""
@@ -1125,18 +1341,96 @@ class Option(NamedTuple):
     default: bool = False
 
 
-def Select(
-    handler: Handler,
+# The selects stand in a message, where a handler comes first, and in a form, where a label does: Select("Colour", …).
+
+
+def Select(what: Handler | str, *args: Any, options: Sequence[Option | str], **look: Any) -> Any:
+    """A menu of 1 to 25 options; the handler finds what was chosen in `ctx.values`.
+
+    All selects take `placeholder`, `min_values`, `max_values`; in a message `disabled`, in a form `description` and
+    `required`.
+    """
+    return control(SELECT, what, args, look, options=options)
+
+
+def UserSelect(what: Handler | str, *args: Any, defaults: Sequence[Any] = (), **look: Any) -> Any:
+    """A menu of the server's people. `defaults` are ids, or what `ctx.values` held."""
+    return control(USERS, what, args, look, default_values=default_values(USERS, defaults))
+
+
+def RoleSelect(what: Handler | str, *args: Any, defaults: Sequence[Any] = (), **look: Any) -> Any:
+    """A menu of the server's roles. `defaults` are ids, or what `ctx.values` held."""
+    return control(ROLES, what, args, look, default_values=default_values(ROLES, defaults))
+
+
+def MentionableSelect(what: Handler | str, *args: Any, defaults: Sequence[Any] = (), **look: Any) -> Any:
+    """A menu of people and roles. Among the `defaults`, ids stand for people."""
+    return control(MENTIONABLES, what, args, look, default_values=default_values(MENTIONABLES, defaults))
+
+
+def ChannelSelect(
+    what: Handler | str,
     *args: Any,
-    options: Sequence[Option | str],
-    placeholder: str = "",
-    min_values: int = 1,
-    max_values: int = 1,
-    disabled: bool = False,
-) -> Component:
-    """A menu of 1 to 25 options; the handler finds what was chosen in `ctx.values`."""
-    rules: JSON = {"min_values": min_values, "max_values": max_values, "disabled": disabled}
-    return Component(SELECT, (handler, args), options=options, placeholder=placeholder or None, **rules)
+    types: Sequence[hikari.ChannelType] = (),
+    defaults: Sequence[Any] = (),
+    **look: Any,
+) -> Any:
+    """A menu of the server's channels, of those types alone if any are given."""
+    kinds = [int(each) for each in types] or None
+    return control(CHANNELS, what, args, look, default_values=default_values(CHANNELS, defaults), channel_types=kinds)
+
+
+def control(kind: int, what: Handler | str, args: tuple[Any, ...], look: JSON, **fields: Any) -> Component:
+    """Return a select for a message or, when it begins with a label, for a form."""
+    in_form = isinstance(what, str)
+    known = {"placeholder", "min_values", "max_values", *(("description", "required") if in_form else ("disabled",))}
+    if wrong := look.keys() - known:
+        raise LayoutError(f"a select in a {'form' if in_form else 'message'} takes no {', '.join(sorted(wrong))}.")
+    least = look.get("min_values", 0 if look.get("required") is False else 1)
+    shared = {"placeholder": look.get("placeholder") or None, "max_values": look.get("max_values", max(least, 1))}
+    fields |= {**shared, "min_values": least}
+    if isinstance(what, str):
+        return Field(kind, what, look.get("description", ""), required=look.get("required", True), **fields)
+    return Component(kind, (what, args), disabled=look.get("disabled", False), **fields)
+
+
+def TextInput(
+    label: str, *, description: str = "", long: bool = False, min_length: int = 0, max_length: int = 4_000,
+    placeholder: str = "", required: bool = True,
+) -> Any:  # fmt: skip
+    """A line of a form to write in, or several when it is `long`. Lengths are in characters."""
+    lengths = {"min_length": min_length, "max_length": max_length}
+    style, hint = 2 if long else 1, placeholder or None
+    return Field(TEXT_INPUT, label, description, style=style, placeholder=hint, required=required, **lengths)
+
+
+def RadioGroup(label: str, options: Sequence[Option | str], *, description: str = "", required: bool = True) -> Any:
+    """Two to ten options of a form, of which one is chosen."""
+    return Field(RADIO, label, description, options=options, required=required)
+
+
+def CheckboxGroup(
+    label: str, options: Sequence[Option | str], *, description: str = "", min_values: int | None = None,
+    max_values: int | None = None, required: bool = True,
+) -> Any:  # fmt: skip
+    """One to ten options of a form, of which several may be chosen."""
+    least = int(required) if min_values is None else min_values
+    most = len(options) if max_values is None else max_values
+    rules = {"min_values": least, "max_values": most, "required": required}
+    return Field(CHECKBOXES, label, description, options=options, **rules)
+
+
+def Checkbox(label: str, *, description: str = "") -> Any:
+    """A box of a form to tick; its field is a bool."""
+    return Field(CHECKBOX, label, description, default=False)
+
+
+def FileUpload(
+    label: str, *, description: str = "", min_values: int | None = None, max_values: int = 1, required: bool = True
+) -> Any:
+    """A place of a form for up to ten files; its field holds hikari's Attachments."""
+    least = int(required) if min_values is None else min_values
+    return Field(UPLOAD, label, description, min_values=least, max_values=max_values, required=required)
 
 
 def Section(*texts: Component, accessory: Component) -> Component:
@@ -1144,19 +1438,60 @@ def Section(*texts: Component, accessory: Component) -> Component:
     return Component(SECTION, components=texts, accessory=accessory)
 
 
-def Thumbnail(url: str, *, description: str = "", spoiler: bool = False) -> Component:
-    """A small picture, the accessory of a Section."""
-    return Component(THUMBNAIL, media={"url": url}, description=description or None, spoiler=spoiler)
+def Thumbnail(source: Source, *, description: str = "", spoiler: bool = False) -> Component:
+    """A small picture, the accessory of a Section. `source`: an address, or a file such as `hikari.File("cat.png")`."""
+    url, upload = address_of(source)
+    return Component(THUMBNAIL, upload=upload, media={"url": url}, description=description or None, spoiler=spoiler)
 
 
-def MediaGallery(*items: str | Component) -> Component:
-    """One to ten pictures or videos, given by their addresses or as Thumbnails (with description and spoiler)."""
-    return Component(GALLERY, items=[Thumbnail(item) if isinstance(item, str) else item for item in items])
+def MediaGallery(*items: Source | Component) -> Component:
+    """One to ten pictures or videos: addresses, files, or Thumbnails (with description and spoiler)."""
+    return Component(GALLERY, items=[item if isinstance(item, Component) else Thumbnail(item) for item in items])
+
+
+def File(source: hikari.Resourceish, *, spoiler: bool = False) -> Component:
+    """A file to download: `File(hikari.Bytes(text, "log.txt"))`. It is sent anew whenever its message is shown."""
+    url, upload = address_of(source)
+    return Component(FILE, upload=upload, file={"url": url}, spoiler=spoiler)
 
 
 def Separator(*, divider: bool = True, large: bool = False) -> Component:
     """A gap between components, with a line unless `divider` is False."""
     return Component(SEPARATOR, divider=divider, spacing=2 if large else 1)
+
+
+def address_of(source: Source) -> tuple[str, File_ | None]:
+    """Return where Discord finds it, and the file to send along if that is with the message."""
+    if isinstance(source, str):
+        return source, None
+    if not isinstance(source, hikari.files.Resource | os.PathLike | bytes | bytearray | memoryview | io.IOBase):
+        raise LayoutError(f"{source!r} is neither an address nor a file such as hikari.File(…).")
+    file: Any = hikari.files.ensure_resource(source)
+    return (file.url, None) if isinstance(file, hikari.files.WebResource) else (f"attachment://{file.filename}", file)
+
+
+def default_values(kind: int, chosen: Sequence[Any]) -> list[JSON] | None:
+    """Return what is chosen beforehand in a select of people, roles or channels."""
+    words = {USERS: "user", ROLES: "role", CHANNELS: "channel"}
+    role = hikari.PartialRole
+    return [
+        {"id": str(int(each)), "type": words.get(kind) or ("role" if isinstance(each, role) else "user")}
+        for each in chosen
+    ] or None
+
+
+def preset(payload: JSON, value: Any) -> JSON:
+    """Return the fields that show a value in a form's control."""
+    kind = payload["type"]
+    many = isinstance(value, list | tuple)
+    chosen: list[Any] = [*typing.cast("list[Any]", value)] if many else [value]
+    if kind in (SELECT, RADIO, CHECKBOXES):
+        return {"options": [option | {"default": option["value"] in chosen} for option in payload["options"]]}
+    if kind in SELECTS:
+        return {"default_values": default_values(kind, chosen) or []}
+    if kind == CHECKBOX:
+        return {"default": bool(value)}
+    return {"value": str(value)} if kind == TEXT_INPUT else {}  # a file cannot be put there by us
 
 
 def emoji_json(emoji: str, at: str) -> JSON | None:
@@ -1181,12 +1516,12 @@ def option_json(option: Option | str) -> JSON:
 
 
 class Built(hikari.api.ComponentBuilder):
-    """A finished component as hikari takes it."""
+    """A finished component as hikari takes it, with the files that go with it."""
 
-    __slots__ = ("_payload",)
+    __slots__ = ("_files", "_payload")
 
-    def __init__(self, payload: JSON) -> None:
-        self._payload = payload
+    def __init__(self, payload: JSON, files: Sequence[File_] = ()) -> None:
+        self._payload, self._files = payload, files
 
     @property
     def type(self) -> hikari.ComponentType:
@@ -1197,56 +1532,112 @@ class Built(hikari.api.ComponentBuilder):
         return hikari.UNDEFINED  # Discord numbers the components itself
 
     def build(self) -> tuple[JSON, Sequence[Any]]:
-        return self._payload, ()
+        return self._payload, self._files
 
 
 class Limits(NamedTuple):
-    """Discord's rules for one type, as of July 2026: least and most of a field, and what may stand inside."""
+    """Discord's rules for one type, as of August 2026: least and most of a field, and what may stand inside."""
 
     name: str
     lengths: tuple[tuple[str, int, int], ...] = ()
     inside: frozenset[int] = frozenset()
     beside: frozenset[int] = frozenset()  # as an accessory
+    values: int = 25  # most that can be chosen
 
 
-TOP_LEVEL = frozenset({ROW, SECTION, TEXT, GALLERY, SEPARATOR, CONTAINER})
-COMPONENTS_MAX, TEXT_MAX = 40, 4_000  # in one message, nested ones counted
+TOP_LEVEL = frozenset({ROW, SECTION, TEXT, GALLERY, FILE, SEPARATOR, CONTAINER})
+COMPONENTS_MAX, TEXT_MAX, CONTENT_MAX, EMBEDS_MAX, EMBED_TEXT_MAX = 40, 4_000, 2_000, 10, 6_000  # in one message
+FORM_MAX = 5  # controls and texts in one form
+ID, HINT = ("custom_id", 1, CUSTOM_ID_MAX), ("placeholder", 1, 150)
 LIMITS: Mapping[int, Limits] = {
-    ROW: Limits("row", (("components", 1, 5),), frozenset({BUTTON, SELECT})),
-    BUTTON: Limits("button", (("label", 1, 80), ("url", 1, 512), ("custom_id", 1, CUSTOM_ID_MAX))),
-    SELECT: Limits("select", (("options", 1, 25), ("placeholder", 1, 150), ("custom_id", 1, CUSTOM_ID_MAX))),
+    ROW: Limits("row", (("components", 1, 5),), SELECTS | {BUTTON}),
+    BUTTON: Limits("button", (("label", 1, 80), ("url", 1, 512), ID)),
+    SELECT: Limits("select", (("options", 1, 25), HINT, ID)),
+    TEXT_INPUT: Limits("text input", (("value", 0, TEXT_MAX), ("placeholder", 1, 100), ID)),
+    **{kind: Limits("select", (("default_values", 0, 25), HINT, ID)) for kind in SELECTS - {SELECT}},
     SECTION: Limits("section", (("components", 1, 3),), frozenset({TEXT}), frozenset({BUTTON, THUMBNAIL})),
     TEXT: Limits("text", (("content", 1, TEXT_MAX),)),
     THUMBNAIL: Limits("thumbnail"),
     GALLERY: Limits("gallery", (("items", 1, 10),)),
+    FILE: Limits("file"),
     SEPARATOR: Limits("separator"),
     CONTAINER: Limits("container", (("components", 1, COMPONENTS_MAX),), TOP_LEVEL - {CONTAINER}),
+    LABEL: Limits("label", (("label", 1, 45), ("description", 1, 100))),
+    UPLOAD: Limits("file upload", (ID,), values=10),
+    RADIO: Limits("radio group", (("options", 2, 10), ID), values=1),
+    CHECKBOXES: Limits("checkbox group", (("options", 1, 10), ID), values=10),
+    CHECKBOX: Limits("checkbox", (ID,)),
 }
 OPTION_LENGTHS = (("label", 1, 100), ("value", 1, 100), ("description", 1, 100))
 
 
+def no_handler(method: Handler, args: tuple[Any, ...]) -> str:
+    """Refuse a component that calls a handler outside a view."""
+    raise LayoutError("a component that calls a handler must stand in a view's render().")
+
+
 def build(component: Any, name_id: NameId) -> JSON:
-    """Return a component's JSON. Raises LayoutError when it is none."""
+    """Return a component's JSON. Raises LayoutError when it is none, or one for a form."""
     if not isinstance(component, Component):
         raise LayoutError(f"{component!r} is no component. Text goes into TextDisplay(…).")
+    if isinstance(component, Field):
+        raise LayoutError(f'"{component.label}" belongs into a form. In a message, a select begins with its handler.')
     return component.build(name_id)
 
 
-def assemble(render: Callable[[], Layout], name_id: NameId, where: str) -> list[Built]:
+def assemble(render: Callable[[], Layout], name_id: NameId, where: str) -> Body:
     """Return what hikari sends for a layout. Raises LayoutError, naming `where`, component and rule."""
     try:
-        layout = render()
+        layout: Any = render()
     except LayoutError as error:
         raise LayoutError(f"{where}: {error}") from None
-    parts: Sequence[Any] = layout if isinstance(layout, list | tuple) else [layout]
+    plain_one = layout if isinstance(layout, Plain) else None
+    parts: Any = plain_one.rows if plain_one else layout if isinstance(layout, list | tuple) else [layout]
     try:
         payloads = [build(part, name_id) for part in parts]
-        check_message(payloads)
+        if plain_one:
+            check_plain(plain_one, payloads)
+        else:
+            check_message(payloads)
     except LayoutError as error:
         raise LayoutError(f"{where}: {error}") from None
     except (TypeError, AttributeError, LookupError) as error:
         raise LayoutError(f"{where}: a component was given a value of a wrong type: {error}") from error
-    return [Built(payload) for payload in payloads]
+    older = {"content": plain_one.content or None, "embeds": [*plain_one.embeds]} if plain_one else {}
+    return older | {"components": [Built(*pair) for pair in zip(payloads, map(files_of, parts), strict=True)]}
+
+
+def files_of(component: Component) -> list[File_]:
+    """Return the files that go with a component and those in it."""
+    return [*component.files()]
+
+
+def flags_of(body: Body, ephemeral: bool) -> hikari.MessageFlag:
+    """Return the flags a new message of that body needs."""
+    kind = hikari.MessageFlag.NONE if "content" in body else hikari.MessageFlag.IS_COMPONENTS_V2
+    return kind | (hikari.MessageFlag.EPHEMERAL if ephemeral else hikari.MessageFlag.NONE)
+
+
+def disabled(body: Body) -> Body:
+    """Return the same message with every control switched off."""
+    built = [each.build() for each in body["components"]]
+    for each in (each for payload, _ in built for each in walk(payload)):
+        if each["type"] in SELECTS | {BUTTON} and "url" not in each:
+            each["disabled"] = True
+    return body | {"components": [Built(*pair) for pair in built]}
+
+
+def check_plain(message: Plain, payloads: Sequence[JSON]) -> None:
+    """Raise LayoutError when Discord would refuse the older kind of message."""
+    if not (message.content or message.embeds or payloads):
+        raise LayoutError("there is nothing in it. Discord refuses an empty message.")
+    check_lengths({"content": message.content}, (("content", 0, CONTENT_MAX),), "plain message")
+    if len(message.embeds) > EMBEDS_MAX or sum(each.total_length() for each in message.embeds) > EMBED_TEXT_MAX:
+        raise LayoutError(f"Discord allows {EMBEDS_MAX} embeds with {EMBED_TEXT_MAX:,} characters together.")
+    check_children(payloads, frozenset({ROW}), "stand in a plain message; put it into a Row")
+    if payloads:
+        check_lengths({"components": payloads}, (("components", 1, 5),), "plain message")
+        check_message(payloads)
 
 
 def check_message(payloads: Sequence[JSON]) -> None:
@@ -1275,7 +1666,8 @@ def check_message(payloads: Sequence[JSON]) -> None:
 def walk(payload: JSON) -> Iterator[JSON]:
     """Yield the component and every one inside it."""
     yield payload
-    for child in (*payload.get("components", ()), *([payload["accessory"]] if "accessory" in payload else ())):
+    inside = (payload[name] for name in ("accessory", "component") if name in payload)
+    for child in (*payload.get("components", ()), *inside):
         yield from walk(child)
 
 
@@ -1293,37 +1685,43 @@ def check_children(children: Iterable[JSON], allowed: frozenset[int], place: str
             raise LayoutError(f"{describe(child)} cannot {place}.")
 
 
-def check_component(payload: JSON) -> None:
+def check_component(payload: JSON, at: str = "") -> None:
     """Raise LayoutError when the component breaks a rule of its own type."""
-    kind, at = payload["type"], describe(payload)
+    kind, at = payload["type"], at or describe(payload)
     limits, children = LIMITS[kind], payload.get("components", ())
     check_lengths(payload, limits.lengths, at)
     check_children(children, limits.inside, f"stand in a {limits.name}")
     check_children([payload["accessory"]] if "accessory" in payload else [], limits.beside, "stand beside a section")
-    if kind == ROW and len(children) > 1 and any(child["type"] == SELECT for child in children):
+    if kind == ROW and len(children) > 1 and any(child["type"] in SELECTS for child in children):
         raise LayoutError(f"{at}: a select needs a row of its own.")
-    if kind == BUTTON and not payload.get("label") and not payload.get("emoji"):
+    if kind == BUTTON and not (payload.get("label") or payload.get("emoji") or "sku_id" in payload):
         raise LayoutError(f"{at}: a button needs a label or an emoji.")
     if kind == CONTAINER and not 0 <= payload.get("accent_color", 0) <= 0xFFFFFF:
         raise LayoutError(f"{at}: its accent is no colour. Write it as 0xRRGGBB.")
+    if kind == TEXT_INPUT and not 0 <= payload["min_length"] <= payload["max_length"] <= TEXT_MAX:
+        raise LayoutError(f"{at}: min_length and max_length must be 0 to {TEXT_MAX:,}, the smaller one first.")
     for item in payload.get("items", [payload] if kind == THUMBNAIL else []):
         check_lengths(item, (("description", 1, 1_024),), at)
-        check_address(item["media"], "https?", at)
+        check_address(item["media"], "https?|attachment", at)
     check_address(payload, "https?|discord", at)
-    if kind == SELECT:
-        check_select(payload, at)
+    check_address(payload.get("file", {}), "attachment", at)
+    if kind in GROUPS:
+        check_choice(payload, at)
 
 
-def check_select(payload: JSON, at: str) -> None:
+def check_choice(payload: JSON, at: str) -> None:
     """Raise LayoutError when options or the numbers of values break a rule."""
-    options, low, high = payload["options"], payload["min_values"], payload["max_values"]
-    for option in options:
+    options, most = payload.get("options"), LIMITS[payload["type"]].values
+    low, high = payload.get("min_values", 1), payload.get("max_values", 1)
+    for option in options or ():
         check_lengths(option, OPTION_LENGTHS, f'{at}, option "{option["label"][:30]}"')
-    if len({option["value"] for option in options}) < len(options):
+    if options and len({option["value"] for option in options}) < len(options):
         raise LayoutError(f"{at}: two options have the same value.")
-    if not (0 <= low <= high and 1 <= high <= len(options)):
-        raise LayoutError(f"{at}: min_values={low}, max_values={high} do not fit {len(options)} options.")
-    if sum(option["default"] for option in options) > high:
+    if not (0 <= low <= high and 1 <= high <= (most if options is None else min(most, len(options)))):
+        what = f"{len(options)} options" if options else f"the {most} that Discord allows"
+        raise LayoutError(f"{at}: min_values={low}, max_values={high} do not fit {what}.")
+    chosen = sum(option["default"] for option in options or ()) or len(payload.get("default_values", ()))
+    if chosen > high:
         raise LayoutError(f"{at}: more options are chosen by default than max_values={high}.")
 
 
@@ -1331,7 +1729,7 @@ def check_lengths(payload: JSON, lengths: tuple[tuple[str, int, int], ...], at: 
     """Raise LayoutError when a field has too few or too many characters or entries."""
     for name, low, high in lengths:
         value, unit = payload.get(name, ""), "characters"
-        if name in ("components", "options", "items"):
+        if name in ("components", "options", "items", "default_values"):
             unit = "entries"
         elif not isinstance(value, str):
             raise LayoutError(f'{at}: {name} is {value!r} and must be text. Write f"{{…}}" or str(…).')
@@ -1343,20 +1741,30 @@ def check_address(payload: JSON, schemes: str, at: str) -> None:
     """Raise LayoutError when it has a `url` that Discord does not take."""
     check_lengths(payload, (("url", 1, 2_048),), at)
     if "url" in payload and not re.fullmatch(rf"({schemes})://[^/\s]\S*", payload["url"]):
-        raise LayoutError(f"{at}: url {payload['url']!r} is no address. Begin it with https://")
+        begin = "a file such as hikari.File(…)" if schemes == "attachment" else "an address that begins with https://"
+        raise LayoutError(f"{at}: url {payload['url']!r} is no address. Give it {begin}.")
 
 
-# ---- 5. Records and views --------------------------------------------------------------------------------------------
-# A view is typed state, how it looks (`render`), and what its components do (`@handler`). Its state is a record in the
-# store; a custom id names view, record, handler and arguments, so that a click finds its way after any restart.
-# Decorators only mark a class or method; `app.add` puts it into the registry. What a handler is given, the
-# ComponentContext, comes in the next section.
+# ---- 4. Records and views --------------------------------------------------------------------------------------------
+# A record is typed state; a view is a record with a look (`render`) and handlers that its components call; a form asks
+# a person for typed fields. A custom id names view, record, handler and arguments, so that a click finds its way after
+# any restart. Decorators only mark; `app.add` registers. EventContext and ComponentContext come in the next section.
 
 
 class InStore(NamedTuple):
-    """The state of a view is kept in the store, for `ttl` seconds after it was sent; None: for ever."""
+    """The state is kept in the store, for `ttl` seconds after it was first saved; None: for ever."""
 
     ttl: float | None = None
+
+
+class InMessage(NamedTuple):
+    """The state of a view is kept in its message, spread over the custom ids of its components; nothing expires.
+
+    Two clicks at the same moment both count, in one process. A kill between them may lose the first: the second was
+    made on the message as it was before. Where every click must count, use InStore.
+    """
+
+    ttl: float | None = None  # as in InStore, for what asks both
 
 
 class AutoDefer(enum.Enum):
@@ -1372,14 +1780,26 @@ class Registration(NamedTuple):
 
     name: str
     version: int
-    state: InStore
+    state: InStore | InMessage
     auto_defer: AutoDefer
 
 
-class View(msgspec.Struct):
-    """A message with state: its fields are the state, `render` says how it looks, handlers change it (section 11)."""
+class Record(msgspec.Struct):
+    """Typed data of your own: `score = await ctx.record(Score, ctx.guild_id, ctx.user.id); score.points += 1`.
+
+    Every field has a default, for there is always a first time. What a handler changed is saved with its event.
+    """
 
     registration: ClassVar[Registration]
+
+    @classmethod
+    def migrate(cls, version: int, state: JSON) -> JSON:
+        """Return a state that an older `version` of this class saved in the form this one has."""
+        raise StateUnreadableError(f"{cls.registration.name}: no migrate() from version {version}.")
+
+
+class View(Record):
+    """A message with state: its fields are the state, `render` says how it looks, handlers change it (section 11)."""
 
     def render(self) -> Layout:
         """Return the message that shows this state. Called often: it must not change anything or wait."""
@@ -1389,15 +1809,21 @@ class View(msgspec.Struct):
         """Return whether this person may use the view. False: they are told that it is not for them."""
         return True
 
+    async def on_error(self, ctx: EventContext, error: Exception) -> None:
+        """Deal with what a handler raised. What this raises, by default the same, goes to the failed list."""
+        raise error
+
+    async def on_expire(self, ctx: EventContext) -> None:
+        """End the message when its ttl is over, or after `ctx.close()`; by default its controls are switched off.
+
+        The record is gone by now. Runs at the next start if the bot was down.
+        """
+        await ctx.switch_off()
+
     @classmethod
     async def on_state_missing(cls, ctx: ComponentContext) -> None:
         """Answer a click on a message whose state is gone: its ttl is over, or the store is another one."""
         await ctx.respond(ctx.texts.expired, ephemeral=True)
-
-    @classmethod
-    def migrate(cls, version: int, state: JSON) -> JSON:
-        """Return a state that an older `version` of this class saved in the form this one has."""
-        raise StateUnreadableError(f"{cls.registration.name}: no migrate() from version {version}.")
 
     @classmethod
     def example(cls) -> View:
@@ -1433,80 +1859,207 @@ def read_id(kind: type[Any], value: Any) -> Any:
     raise TypeError(f"{kind} cannot be kept in a state")
 
 
+class Form:
+    """A form (modal) with typed fields. Open it with `ctx.open`; it survives a restart while somebody fills it in.
+
+        class Rename(Form, title="Rename"):
+            name: str = TextInput("New name", max_length=50)
+
+        await ctx.open(Rename(name=self.name), then=self.renamed)
+
+        @handler
+        async def renamed(self, ctx: ComponentContext, form: Rename) -> None: ...
+
+    One that a command opens has a `name` and a `submit`, and is listed in your_bot. Fields are str, int, float, bool,
+    Literal or hikari's objects (their ids when declared as int), or a list of these.
+    """
+
+    title: ClassVar[str]
+    name: ClassVar[str]
+    fields: ClassVar[Mapping[str, Component]]
+
+    def __init_subclass__(cls, *, title: str, name: str = "") -> None:
+        cls.title, cls.name = title, name
+        cls.fields = {name: value for name, value in vars(cls).items() if isinstance(value, Component)}
+
+    def __init__(self, **filled_in: Any) -> None:
+        if unknown := filled_in.keys() - self.fields.keys():
+            raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}.")
+        for name, each in self.fields.items():
+            if isinstance(each, Field):
+                setattr(self, name, filled_in.get(name))
+
+    async def submit(self, ctx: ComponentContext) -> None:
+        """Do what the filled form asks for, when it was opened without `then`."""
+        raise NotImplementedError(f"{type(self).__name__} has no submit(self, ctx), and was opened without then=.")
+
+    def build(self) -> list[Built]:
+        """Return its components. Raises LayoutError when it breaks one of Discord's limits."""
+        at = f"form {type(self).__name__}"
+        try:
+            parts = [
+                each.build_as(name, getattr(self, name)) if isinstance(each, Field) else build(each, no_handler)
+                for name, each in self.fields.items()
+            ]
+            check_lengths({"title": self.title}, (("title", 1, 45),), "form")
+            check_children(parts, frozenset({LABEL, TEXT}), "stand in a form")
+            for part in (each for top in parts for each in walk(top)):
+                check_component(part)
+        except LayoutError as error:
+            raise LayoutError(f"{at}: {error}") from None
+        if not 1 <= len(parts) <= FORM_MAX:
+            raise LayoutError(f"{at}: {len(parts)} fields; Discord allows 1 to {FORM_MAX}.")
+        return [Built(part) for part in parts]
+
+    @classmethod
+    def read(cls, typed: JSON, found: Mapping[str, Any]) -> typing.Self:
+        """Return the form filled in; `found` has the objects that ids stand for. Raises FormError."""
+        form, hints = cls(), typing.get_type_hints(cls)
+        for name, each in cls.fields.items():
+            if isinstance(each, Field):
+                try:
+                    setattr(form, name, fit(typed.get(name), hints[name], found))
+                except (msgspec.ValidationError, ValueError, TypeError, LookupError):
+                    raise FormError(f"“{each.label}” is not what is asked for.") from None
+        return form
+
+
+def fit(given: Any, hint: Any, found: Mapping[str, Any]) -> Any:
+    """Return what a person gave as a field's type: a text, a tick, or a list of values that may be ids of objects."""
+    many = typing.get_origin(hint) in (list, Sequence, tuple)
+    inner = [each for each in (typing.get_args(hint) or (hint,)) if each not in (type(None), ...)]
+    if not many and inner != [hint] and typing.get_origin(hint) is not Literal:
+        optional: Any = inner[0] if len(inner) == 1 else Any
+        hint, inner = optional, [optional]  # X | None
+    several = typing.cast("list[Any]", given if isinstance(given, list) else [given])
+    values = [found.get(each, each) if isinstance(given, list) else each for each in several]
+    item: Any = hint if typing.get_origin(hint) is Literal else inner[0]
+    fitted = [fit_one(each, item) for each in values if each is not None]
+    return fitted if many else fitted[0] if fitted else None
+
+
+def fit_one(value: Any, kind: Any) -> Any:
+    """Return one value as its type; one of hikari's objects stays itself unless its id is asked for."""
+    if isinstance(value, str | bool):
+        return None if value == "" and kind is not str else msgspec.convert(value, kind, strict=False, dec_hook=read_id)
+    return hikari.Snowflake(value) if kind in (int, hikari.Snowflake) else value
+
+
+def typed_values(components: Sequence[JSON]) -> JSON:
+    """Return what stands in a submitted form, by name: a text, a tick, or a list of values."""
+    inner: list[JSON] = [each.get("component") or {} for each in components]
+    return {each["custom_id"]: each.get("value", each.get("values")) for each in inner if "custom_id" in each}
+
+
 FOR_EVER = InStore()
+R = TypeVar("R", bound=Record)
 V = TypeVar("V", bound=View)
 F = TypeVar("F", bound=Handler)
-NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
+NAME = re.compile(r"[a-z_][a-z0-9_]{0,31}")  # names with an underscore first are the bot's own
 
 
 def register(
-    *, name: str, version: int = 1, state: InStore = FOR_EVER, auto_defer: AutoDefer = AutoDefer.UPDATE
-) -> Callable[[type[V]], type[V]]:
-    """Mark a view class. `name` is in every custom id and in the store for ever: never change or reuse it.
+    *, name: str, version: int = 1, state: InStore | InMessage = FOR_EVER, auto_defer: AutoDefer = AutoDefer.UPDATE
+) -> Callable[[type[R]], type[R]]:
+    """Mark a view or record class. `name` is in every custom id and in the store for ever: never change or reuse it.
 
     Raise `version` when fields change so that old states do not fit, and write `migrate`.
     """
 
-    def mark(cls: type[V]) -> type[V]:
+    def mark(cls: type[R]) -> type[R]:
         cls.registration = Registration(name, version, state, auto_defer)
         return cls
 
     return mark
 
 
+class HandlerOptions(NamedTuple):
+    """What `@handler` says about a method."""
+
+    auto_defer: AutoDefer | None = None
+    opens_form: bool = False
+    once: bool = False
+    cooldown: float = 0
+
+
 @typing.overload
 def handler(function: F) -> F: ...
 @typing.overload
-def handler(*, auto_defer: AutoDefer) -> Callable[[F], F]: ...
-def handler(function: F | None = None, *, auto_defer: AutoDefer | None = None) -> F | Callable[[F], F]:
-    """Mark a method that components may call: `async def name(self, ctx, …)`. Its name is in every custom id."""
+def handler(
+    *, auto_defer: AutoDefer | None = None, opens_form: bool = False, once: bool = False, cooldown: float = 0
+) -> Callable[[F], F]: ...
+def handler(function: F | None = None, **options: Any) -> F | Callable[[F], F]:
+    """Mark a method that components call, `async def name(self, ctx, …)`, or a function that `app.later` calls.
+
+    Its name is in every custom id. `opens_form`: it calls `ctx.open`, which Discord takes within 3 s alone and not
+    after a defer. `once`: of all clicks on the message, the first that ends well. `cooldown`: seconds before the same
+    person may use it again, on whatever message; this outlives a restart.
+    """
 
     def mark(method: F) -> F:
-        method.__dict__["auto_defer"] = auto_defer
+        method.__dict__["handler"] = HandlerOptions(**options)
         return method
 
     return mark(function) if function else mark
 
 
-def is_marked(thing: object, mark: Literal["auto_defer", "command"]) -> bool:
-    """Return whether @handler or @command marked it."""
+def is_marked(thing: object, mark: Literal["handler", "command", "listener", "repeat"]) -> bool:
+    """Return whether @handler, @command, @listen, @every or @daily marked it."""
     return mark in getattr(thing, "__dict__", {})
 
 
 class Route(NamedTuple):
-    """A handler of a registered view: how to call it and how to read its arguments."""
+    """A handler: how to call it and how to read its arguments. `view` None: a function, or the submit of a form."""
 
-    view: type[View]
+    view: type[View] | None
     function: Handler
     arguments: msgspec.json.Decoder[tuple[Any, ...]]
+    options: HandlerOptions
     auto_defer: AutoDefer
+    form: type[Form] | None
     place: str  # "Poll.vote_yes", for messages
 
 
 class Views:
-    """The registry: which view and handler a custom id means."""
+    """The registry: which class a name means, and which handler a custom id."""
 
     def __init__(self) -> None:
-        self.classes: dict[str, type[View]] = {}
+        self.classes: dict[str, type[Record]] = {}
         self._routes: dict[tuple[str, str], Route] = {}
 
-    def add(self, cls: type[View]) -> None:
-        """Register a marked view. Raises OperatorError when it cannot work."""
+    def add(self, cls: type[Record]) -> None:
+        """Register a marked view or record. Raises OperatorError when it cannot work."""
         registration = cls.__dict__.get("registration")
         if registration is None:
             raise OperatorError(f"{cls.__name__} is not registered. Write @register(name=…, version=1) above it.")
         name = registration.name
-        if not NAME.fullmatch(name):
-            raise OperatorError(f"{cls.__name__}: {name!r} is no name. Use up to 32 of a-z, 0-9 and _, a letter first.")
-        if self.classes.get(name, cls) is not cls:
-            raise OperatorError(f"{cls.__name__}: {self.classes[name].__name__} is registered as {name!r} already.")
+        self._claim(cls, name)
+        if isinstance(registration.state, InMessage) and not issubclass(cls, View):
+            raise OperatorError(f"{cls.__name__} has no message to be kept in. Write state=InStore().")
         self.classes[name] = cls
-        for method_name, method in inspect.getmembers(cls, lambda member: is_marked(member, "auto_defer")):
+        for method_name, method in inspect.getmembers(cls, lambda member: is_marked(member, "handler")):
             self._routes[name, method_name] = read_handler(cls, method_name, method)
 
-    def require(self, view: View) -> None:
-        """Raise LayoutError when clicks on the view would lead nowhere, or to another class."""
-        cls = type(view)
+    def add_form(self, cls: type[Form]) -> None:
+        """Register a form that is opened without `then`."""
+        self._claim(cls, cls.name)
+        self._routes[cls.name, "submit"] = read_handler(cls, "submit", cls.submit)
+
+    def add_function(self, function: Handler) -> None:
+        """Register a function for `later`."""
+        name = getattr(function, "__name__", "")
+        if self._routes.setdefault(("", name), route := read_handler(None, name, function)).function != route.function:
+            raise OperatorError(f"{name} is there twice. Rename one of the two handlers.")
+
+    def _claim(self, cls: type, name: str) -> None:
+        if not NAME.fullmatch(name) or (name[0] == "_" and cls.__module__ != __name__):
+            raise OperatorError(f"{cls.__name__}: {name!r} is no name. Use up to 32 of a-z, 0-9 and _, a letter first.")
+        there = self.classes.get(name) or getattr(self._routes.get((name, "submit")), "form", None) or cls
+        if there is not cls:
+            raise OperatorError(f"{cls.__name__}: {there.__name__} is registered as {name!r} already.")
+
+    def require(self, cls: type[Record]) -> None:
+        """Raise LayoutError when clicks on the view, or its record, would lead nowhere, or to another class."""
         if cls not in self.classes.values():
             raise LayoutError(f"{cls.__name__} is not known here. List it in your_bot: app.add({cls.__name__})")
 
@@ -1514,34 +2067,59 @@ class Views:
         """Return the handler of that name, or None when this bot has no such view or handler (any more)."""
         return self._routes.get((view, method))
 
+    @property
+    def that_end(self) -> list[str]:
+        """The names of the classes whose records get an event when they expire."""
+        return [name for name, cls in self.classes.items() if issubclass(cls, View)]
 
-def read_handler(cls: type[View], name: str, method: Handler) -> Route:
-    """Return how to call a marked method. Raises OperatorError when its signature cannot be called from a click."""
-    place = f"{cls.__name__}.{name}"
+
+def read_handler(owner: type[View] | type[Form] | type[Record] | None, name: str, method: Handler) -> Route:
+    """Return how to call a marked method or function. Raises OperatorError when its signature does not fit."""
+    place, start = (f"{owner.__name__}.{name}", 2) if owner else (name, 1)
     parameters = list(inspect.signature(method).parameters.values())
-    if not inspect.iscoroutinefunction(method) or len(parameters) < 2:
-        raise OperatorError(
-            f"{place} cannot be a handler. Write: async def {name}(self, ctx: ComponentContext) -> None"
-        )
-    for each in parameters[2:]:
+    if not inspect.iscoroutinefunction(method) or len(parameters) < start:
+        first = "self, ctx: ComponentContext" if owner else "ctx: EventContext"
+        raise OperatorError(f"{place} cannot be a handler. Write: async def {name}({first}) -> None")
+    try:
+        hints = typing.get_type_hints(method)
+    except Exception as error:  # whatever an annotation may hold
+        raise OperatorError(f"{place}: {error}. {TYPES_MEANT}") from error
+    form = next((hints.get(each.name) for each in parameters[start : start + 1] if is_form(hints.get(each.name))), None)
+    for each in parameters[start + (form is not None) :]:
         if each.kind is not each.POSITIONAL_OR_KEYWORD or each.default is not each.empty:
             raise OperatorError(f"{place}: the argument {each.name} must be a plain one. Write {each.name}: int, say")
         if each.annotation is each.empty:
             raise OperatorError(f"{place}: the argument {each.name} has no type. Write for example {each.name}: int")
     try:
-        hints = typing.get_type_hints(method)
-        types: Any = tuple.__class_getitem__(tuple(hints[each.name] for each in parameters[2:]))
-        decoder = msgspec.json.Decoder(types, dec_hook=read_id)
-    except Exception as error:  # whatever an annotation may hold
-        raise OperatorError(
-            f"{place}: {error}. Use types such as int or str, imported where bot.py sees them."
-        ) from error
-    auto_defer = method.__dict__["auto_defer"] or cls.registration.auto_defer
+        kinds = tuple(hints[each.name] for each in parameters[start + (form is not None) :])
+        decoder: Any = msgspec.json.Decoder(tuple.__class_getitem__(kinds), dec_hook=read_id)
+        form = typing.cast("type[Form] | None", owner if is_form(owner) else form)
+        if form:
+            form().build()
+    except LayoutError as error:
+        raise OperatorError(str(error)) from error
+    except Exception as error:
+        raise OperatorError(f"{place}: {error}. {TYPES_MEANT}") from error
+    options = method.__dict__.get("handler", HandlerOptions())
+    registered = owner.registration.auto_defer if owner and issubclass(owner, Record) else AutoDefer.UPDATE
+    auto_defer = AutoDefer.OFF if options.opens_form else options.auto_defer or registered
     method.__dict__["decoder"] = decoder  # so that a component's arguments are checked where it is built
-    return Route(cls, method, decoder, auto_defer, place)
+    view = owner if owner and issubclass(owner, View) else None
+    return Route(view, method, decoder, options, auto_defer, form, place)
+
+
+TYPES_MEANT = "Use types such as int or str, imported where bot.py sees them."
+
+
+def is_form(kind: Any) -> bool:
+    """Return whether it is a class of forms."""
+    return inspect.isclass(kind) and issubclass(kind, Form)
 
 
 # The id codec: poll:Kx3fQ8pAzbQ:vote_yes:5,"a" — view, key of its record, handler, arguments as JSON without brackets.
+# Instead of a key, a view InMessage has "~" and a piece of its state.
+
+IN_MESSAGE = "~"
 
 
 def encode_id(id: RecordId, method: str, args: tuple[Any, ...]) -> str:
@@ -1559,7 +2137,7 @@ def encode_id(id: RecordId, method: str, args: tuple[Any, ...]) -> str:
 def decode_id(custom_id: str) -> tuple[RecordId, str, str] | None:
     """Return record, handler and arguments of a custom id, or None when it is not one of ours."""
     parts = custom_id.split(":", 3)
-    if len(parts) < 3 or not (NAME.fullmatch(parts[0]) and re.fullmatch(r"[\w-]{11}", parts[1], re.ASCII)):
+    if len(parts) < 3 or not (NAME.fullmatch(parts[0]) and re.fullmatch(r"~.*|[\w-]{11}", parts[1], re.ASCII)):
         return None
     return RecordId(parts[0], parts[1]), parts[2], f"[{parts[3] if len(parts) > 3 else ''}]"
 
@@ -1570,17 +2148,55 @@ def new_key(event: EventKey | None = None, count: int = 0) -> str:
     return base64.urlsafe_b64encode(seed).rstrip(b"=").decode()
 
 
-def lay_out(view: View, id: RecordId) -> list[Built]:
+def record_id(cls: type[Record], parts: Sequence[Any]) -> RecordId:
+    """Return the id of a user's record: its name and the parts of its key, such as a server's and a person's id."""
+    key = ":".join(str(int(part)) if isinstance(part, hikari.Unique | int) else str(part) for part in parts)
+    return RecordId(cls.registration.name, key)
+
+
+def spread(view: View, body: Body) -> Body:
+    """Return the message with the view's state in its custom ids. Raises LayoutError when there is no room for it."""
+    packed = msgspec.msgpack.encode((view.registration.version, read_json(write_json(view))))
+    text = min(b"p" + packed, b"z" + zlib.compress(packed, 9), key=len)
+    left = base64.b85encode(text).decode()
+    built, size, room = [each.build() for each in body["components"]], len(left), 0
+    for each in (each for payload, _ in built for each in walk(payload) if IN_MESSAGE in each.get("custom_id", "")):
+        free = CUSTOM_ID_MAX - len(each["custom_id"])
+        chunk, left, room = left[:free], left[free:], room + free
+        each["custom_id"] = each["custom_id"].replace(f":{IN_MESSAGE}:", f":{IN_MESSAGE}{chunk}:", 1)
+    if left:
+        name = view.registration.name
+        raise LayoutError(
+            f"view {name}: its state takes {size} characters, its components have room for {room}. Use InStore"
+        )
+    return body | {"components": [Built(*pair) for pair in built]}
+
+
+def gather(id: RecordId, components: Sequence[JSON], place: Place) -> Saved | None:
+    """Return the record that `spread` put into a message, or None when it has none."""
+    start, found = f"{id.name}:{IN_MESSAGE}", [each.get("custom_id") or "" for top in components for each in walk(top)]
+    text = "".join(each.removeprefix(start).partition(":")[0] for each in found if each.startswith(start))
+    try:
+        data = base64.b85decode(text)
+        data = zlib.decompress(data[1:]) if data[:1] == b"z" else data[1:]
+        model, state = msgspec.msgpack.decode(data, type=tuple[int, JSON])
+    except (ValueError, zlib.error, msgspec.MsgspecError):
+        return None
+    return Saved(id, 1, model, write_json(state), 1, place, None)
+
+
+def lay_out(view: View, id: RecordId) -> Body:
     """Return what hikari sends for the view as the record `id`. Raises LayoutError when it breaks a limit."""
+    in_message = isinstance(view.registration.state, InMessage)
 
     def name_id(method: Handler, args: tuple[Any, ...]) -> str:
         method_name = getattr(method, "__name__", "")
         function = getattr(method, "__func__", None)
-        if getattr(method, "__self__", None) is not view or not is_marked(method, "auto_defer"):
+        if getattr(method, "__self__", None) is not view or not is_marked(method, "handler"):
             raise LayoutError(f"{method_name or method!r} is no @handler of this view. Pass self.method.")
         if getattr(type(view), method_name, None) is not function:
             raise LayoutError(f"{method_name} is not the name of its method. Put functools.wraps on its decorator.")
-        custom_id = encode_id(id, method_name, args)
+        custom_id = encode_id(id._replace(key=IN_MESSAGE) if in_message else id, method_name, args)
         try:
             if decoder := method.__dict__.get("decoder"):
                 decoder.decode(write_json(args))
@@ -1588,21 +2204,23 @@ def lay_out(view: View, id: RecordId) -> list[Built]:
             raise LayoutError(f"{method_name} cannot be called with {args}: {error}.") from error
         return custom_id
 
-    return assemble(view.render, name_id, f"view {view.registration.name}")
+    body = assemble(view.render, name_id, f"view {view.registration.name}")
+    return spread(view, body) if in_message else body
 
 
-def encode_state(view: View) -> bytes:
-    """Return the view's fields as the store keeps them. Raises TypeError for what could not be read again."""
-    data = write_json(view)
+def encode_state(record: Record) -> bytes:
+    """Return the record's fields as the store keeps them. Raises TypeError for what could not be read again."""
+    data = write_json(record)
     try:
-        msgspec.json.decode(data, type=type(view), dec_hook=read_id)
+        msgspec.json.decode(data, type=type(record), dec_hook=read_id)
     except msgspec.ValidationError as error:
-        raise TypeError(f"view {view.registration.name} is not saved: {error}") from error
+        what = "view" if isinstance(record, View) else "record"
+        raise TypeError(f"{what} {record.registration.name} is not saved: {error}") from error
     return data
 
 
-def decode_state(cls: type[V], saved: Saved) -> V:
-    """Return the view of a record, migrated if need be. Raises StateUnreadableError; the record stays as it is."""
+def decode_state(cls: type[R], saved: Saved) -> R:
+    """Return the view or record of what was saved, migrated if need be. Raises StateUnreadableError; it stays saved."""
     version = cls.registration.version
     try:
         if saved.model == version:
@@ -1622,12 +2240,19 @@ def unsaved_fields(view: View, saved: Saved) -> str:
     return ", ".join(name for name in view.__struct_fields__ if getattr(view, name) != getattr(before, name))
 
 
-async def create_record(store: Store, view: View, key: str, now: float) -> tuple[View, Saved]:
+def first_saved(record: Record, id: RecordId, now: float) -> Saved:
+    """Return what to save for a new record."""
+    ttl = record.registration.state.ttl
+    expires_at = None if ttl is None else now + ttl
+    return Saved(id, 0, record.registration.version, encode_state(record), 0, None, expires_at)
+
+
+async def create_record(store: Store, view: V, key: str, now: float) -> tuple[V, Saved]:
     """Save a new view and return it with its record, or the one that an earlier run of the same event saved."""
-    name, version, state, _ = view.registration
-    expires_at = None if state.ttl is None else now + state.ttl
-    saved = Saved(RecordId(name, key), 0, version, encode_state(view), 0, None, expires_at)
+    saved = first_saved(view, RecordId(view.registration.name, key), now)
     lay_out(view, saved.id)  # what cannot be shown is not saved
+    if isinstance(view.registration.state, InMessage):
+        return view, saved._replace(version=1, shown=1)
     try:
         await store.commit([saved], None)
     except StateConflictError:
@@ -1638,10 +2263,14 @@ async def create_record(store: Store, view: View, key: str, now: float) -> tuple
     return view, saved._replace(version=1, shown=1)
 
 
-# ---- 6. Contexts and commands ----------------------------------------------------------------------------------------
-# What a handler is given: the context says who did what, answers the person within Discord's rules (one first answer
-# within 3 s, the rest within 15 minutes) and saves the view. Then slash commands: options are read from a function's
-# annotations and registered when Discord has others. The App that a context belongs to is section 10.
+# ---- 5. Contexts -----------------------------------------------------------------------------------------------------
+# What a handler is given: an EventContext knows the records that the event changes and commits them with it; a Context
+# also knows who did what, and answers within Discord's rules (one first answer within 3 s, the rest within 15 minutes).
+# Then commands: options are read from a function's annotations. The App that a context belongs to is section 10.
+
+
+# Discord's ids are smaller; a larger number would be refused by the store, and only after the handler has run.
+Id: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
 class Interaction(msgspec.Struct):
@@ -1650,24 +2279,29 @@ class Interaction(msgspec.Struct):
     class Message(msgspec.Struct):
         """The message a component sits on."""
 
-        id: int
+        id: Id
         flags: int = 0
+        components: msgspec.Raw = msgspec.Raw(b"[]")
 
     class Data(msgspec.Struct):
-        """What was used: a command with its options, or a component."""
+        """What was used: a command with its options, a component, or a form."""
 
         name: str = ""
+        type: int = 1
         custom_id: str = ""
+        target_id: str = ""
         values: list[str] = field(default_factory=list[str])
         options: list[JSON] = field(default_factory=list[JSON])
+        components: list[JSON] = field(default_factory=list[JSON])
+        resolved: JSON | None = None
 
-    id: int
-    application_id: int
+    id: Id
+    application_id: Id
     type: int
     token: str = ""
     data: Data = field(default_factory=Data)
-    channel_id: int | None = None
-    guild_id: int | None = None
+    channel_id: Id | None = None
+    guild_id: Id | None = None
     member: JSON | None = None
     user: JSON | None = None
     message: Message | None = None
@@ -1678,34 +2312,300 @@ class Answer(enum.Enum):
     """What the first answer of an interaction was; Discord takes one, and everything later depends on it."""
 
     NONE = "not answered"
-    REPLIED = "a message of its own"
+    REPLIED = "a message of its own, or a form"
     THINKING = "a promised message"
     UPDATED = "its message, changed now or later"
     TAKEN = "answered by an earlier run"
     EXPIRED = "too late"
 
 
-class Context:
-    """What a handler is given: who did what, and ways to answer."""
+class EventContext:
+    """What every handler is given: your records, what is to happen later, and the view it is about, if any."""
+
+    locale = ""
+
+    def __init__(self, app: App, event: Event) -> None:
+        self.app, self.event = app, event
+        self.what: str = event.key
+        self.applied = self.said = self.shown = False  # committed; told the person; handed to a display
+        self.held: frozenset[RecordId] = frozenset()  # lanes that are ours while this event runs
+        self.place: Place | None = None
+        self._made, self._bound = 0, typing.cast("tuple[View, Saved] | None", None)
+        self._records: dict[RecordId, tuple[Record, Saved]] = {}
+        self._removed, self._timers = set[RecordId](), list[Timer]()
+
+    @property
+    def texts(self) -> Texts:
+        """What the bot says of its own accord, in the person's language where `app.texts` has it."""
+        return self.app.texts.get(self.locale) or self.app.texts.get("") or Texts()
+
+    # Your records.
+
+    async def record(self, cls: type[R], *key: Any) -> R:
+        """Return the record of that key, a fresh one when there is none: `await ctx.record(Score, guild, user)`.
+
+        What you change in it is saved with this event, in one commit with the mark that it is done: before the person
+        is told anything, or at the end. When somebody else changed it meanwhile, the handler runs again on what is
+        there now. Raises StateUnreadableError.
+        """
+        self.app.views.require(cls)
+        return typing.cast("R", (await self._open_record(cls, record_id(cls, key)))[0])
+
+    async def _open_record(self, cls: type[Record], id: RecordId) -> tuple[Record, Saved]:
+        if id not in self._records:
+            saved = await self.app.store.load(id)
+            record = decode_state(cls, saved) if saved else cls()
+            self._records[id] = record, saved or first_saved(record, id, time.time())
+        return self._records[id]
+
+    def remove(self, record: Record) -> None:
+        """Delete a record that `record` returned, with this event."""
+        self._removed |= {id for id, (each, _) in self._records.items() if each is record}
+
+    async def claim(self, key: str, expires_at: float | None) -> bool:
+        """Return whether nobody has claimed the key yet; it is then ours when the event is committed."""
+        id = RecordId(Claim.registration.name, key)
+        claim, saved = await self._open_record(Claim, id)
+        is_free = isinstance(claim, Claim) and not claim.taken
+        if is_free:
+            self._records[id] = Claim(taken=True), saved._replace(expires_at=expires_at)
+        return is_free
+
+    def changes(self) -> list[Saved]:
+        """Return the records that were changed and not saved yet."""
+        found: list[Saved] = []
+        for id, (record, saved) in self._records.items():
+            data = b"" if id in self._removed else encode_state(record)
+            if data != saved.data and (data or saved.version):
+                found.append(saved._replace(data=data, model=record.registration.version))
+        return found
+
+    @property
+    def touched(self) -> frozenset[RecordId]:
+        """The records that were asked for."""
+        return frozenset(self._records)
+
+    def start_over(self) -> None:
+        """Forget what a run that met a conflict has done to records."""
+        self._records.clear()
+        self._removed.clear()
+        self._timers.clear()
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether nothing is left to commit."""
+        return self.applied and not self._timers and not self.changes()
+
+    async def save(self, *more: Saved) -> None:
+        """Commit what was changed, the timers, and that this event is applied. Raises StateConflictError."""
+        # Shielded: a handler that is cancelled here has saved all the same, and must be known to have.
+        await asyncio.shield(self.app.spawn(self._save(more)))
+
+    async def _save(self, more: Sequence[Saved]) -> None:
+        changed, timers = [*self.changes(), *more], [*self._timers]
+        others = {saved.id for saved in changed} - self.held - {saved.id for saved in more}
+        async with self.app.lanes.hold(others):  # whoever runs again after a conflict has them for itself
+            await self.app.store.commit(changed, None if self.applied else self.event.key, timers)
+        self.applied = True
+        del self._timers[: len(timers)]
+        for saved in changed:
+            record = self._records.pop(saved.id, (None,))[0]
+            if record and saved.data:
+                self._records[saved.id] = record, saved._replace(version=saved.version + 1)
+
+    # What is to happen later, and elsewhere.
+
+    async def later(self, when: float | str | datetime.datetime, function: Handler, *args: Any) -> EventKey:
+        """Call a handler later: at a time, or after seconds or "10m". Return the key that `cancel` takes.
+
+        `function` is one marked by @handler and listed in your_bot, or a handler of this view. Set with this event's
+        commit, it outlives restarts; what came due meanwhile runs at the next start. Raises ValueError.
+        """
+        self._made += 1
+        owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
+        id = self.bound[1].id if owner else RecordId("", "")
+        key = EventKey(f"timer:{new_key(self.event.key, self._made)}")
+        self._timers.append(Timer(key, moment(when), timer_body(self.app.views, id, name, args)))
+        return key
+
+    def cancel(self, key: EventKey) -> None:
+        """Take back what `later` set, with this event's commit."""
+        self._timers.append(Timer(key, None))
+
+    async def send(self, channel: hikari.Snowflakeish, what: str | View | Layout) -> hikari.Message:
+        """Post a message in a channel. When the event runs again after a crash, Discord drops the copy."""
+        self._made += 1
+        return await post(self.app, channel, what, new_key(self.event.key, self._made))
+
+    # The view it is about.
+
+    @property
+    def bound(self) -> tuple[View, Saved]:
+        """The view this event is for, and its record as last loaded or saved."""
+        if self._bound is None:
+            raise RuntimeError("there is no view here: rerender() works in a view's own handlers, edit() everywhere.")
+        return self._bound
+
+    @property
+    def saved(self) -> Saved | None:
+        """The view's record, or None when there is none (any more)."""
+        return self._bound[1] if self._bound else None
+
+    def bind(self, view: View, saved: Saved) -> None:
+        """Say which view and record the event is for."""
+        self._bound, self.place = (view, saved), self.place or saved.place
+
+    async def rerender(self, *, renew: bool = False) -> None:
+        """Save the view and show it. When this returns, the change survives a power cut; the message follows.
+
+        The event is now applied: it is never run again, and a crash leaves its handler where it stopped. `renew`: the
+        ttl begins anew. Raises StateConflictError, with `self` brought to the state that won, when the record was
+        changed by somebody else; StateUnreadableError when that state cannot be read; LayoutError, with nothing saved.
+        """
+        view, saved = self.bound
+        body, ttl = lay_out(view, saved.id), view.registration.state.ttl
+        expires_at = time.time() + ttl if renew and ttl is not None else saved.expires_at
+        if isinstance(view.registration.state, InMessage):
+            await self._change(body)  # the message is the state: it is saved when Discord has it
+            self._bound = view, self._successor(view, saved, expires_at)._replace(version=saved.version + 1)
+            self.app.dispatch.remember(self._bound[1])
+            await self.save()
+            return
+        successor = self._successor(view, saved, expires_at)
+        await asyncio.shield(self.app.spawn(self._save_and_show(view, successor, body)))
+
+    def _successor(self, view: View, saved: Saved, expires_at: float | None) -> Saved:
+        place, model = self.place or saved.place, view.registration.version
+        return saved._replace(data=encode_state(view), model=model, place=place, expires_at=expires_at)
+
+    async def _save_and_show(self, view: View, successor: Saved, body: Body) -> None:
+        try:
+            await self._save([successor])
+        except StateConflictError:
+            await self._adopt_winners()
+            raise
+        self._bound = view, successor._replace(version=successor.version + 1)
+        self._show(self._bound[1], body)
+
+    def _show(self, saved: Saved, body: Body) -> None:
+        self.app.show(saved, body, None)
+
+    async def _adopt_winners(self) -> None:
+        view, saved = self.bound
+        self._bound = view, await self._adopt(view, saved)
+        for id, (record, before) in self._records.items():
+            self._records[id] = record, await self._adopt(record, before)
+
+    async def _adopt(self, record: Record, saved: Saved) -> Saved:
+        winner = await self.app.store.load(saved.id)
+        if winner is None and isinstance(record, View):
+            raise StateUnreadableError(f"{saved.id.name} {saved.id.key} is gone: its ttl is over.")
+        winner = winner or first_saved(type(record)(), saved.id, time.time())
+        state = decode_state(type(record), winner)
+        for name in record.__struct_fields__:
+            setattr(record, name, getattr(state, name))
+        return winner
+
+    async def edit(self, layout: Layout) -> None:
+        """Change the message without state. Raises LayoutError."""
+        await self._change(assemble(lambda: layout, no_handler, "edit"))
+
+    async def switch_off(self) -> None:
+        """Show the view with its controls switched off."""
+        view, saved = self.bound
+        await self._change(disabled(lay_out(view, saved.id)))
+
+    async def _change(self, body: Body) -> None:
+        if self.place is None or await edit_message(self.app.rest, self.place, None, body) != "shown":
+            log.info("%s: its message is gone or out of reach", self.what)
+
+    async def close(self) -> None:
+        """End the view now, as if its ttl were over: `on_expire` runs at once, and later clicks find no state."""
+        view, saved = self.bound
+        body = disabled(lay_out(view, saved.id))
+        if isinstance(view.registration.state, InMessage):
+            await self._change(body)
+            return
+        successor = self._successor(view, saved, time.time())
+        await self.save(successor)
+        self._bound = None
+        self._show(successor._replace(version=successor.version + 1), body)
+        self.app.wake()
+
+    async def delete(self) -> None:
+        """Delete the message and the view's record."""
+        _, saved = self.bound
+        self._bound = None
+        if saved.version and not saved.id.key.startswith(IN_MESSAGE):
+            await self.save(saved._replace(data=b""))
+        await self._delete_message()
+
+    async def _delete_message(self) -> None:
+        if self.place and not self.place.ephemeral:
+            with contextlib.suppress(hikari.NotFoundError):
+                await self.app.rest.delete_message(self.place.channel, self.place.message)
+
+
+@register(name="_claim")
+class Claim(Record):
+    """Says that a single use was used, or that a cooldown runs."""
+
+    taken: bool = False
+
+
+def timer_body(views: Views, id: RecordId, name: str, args: tuple[Any, ...]) -> bytes:
+    """Return the event that calls the handler. Raises ValueError when it could not be called."""
+    route = views.route(id.name, name)
+    if route is None or route.form or id.key.startswith(IN_MESSAGE):
+        raise ValueError(f"{name or 'this'} cannot be called later. Mark it with @handler and list it in your_bot.")
+    body = write_json({"call": [*id, name], "arguments": args})
+    try:
+        route.arguments.decode(write_json(args))
+    except msgspec.ValidationError as error:
+        raise ValueError(f"{route.place} cannot be called with {args}: {error}.") from error
+    return body
+
+
+async def post(app: App, channel: hikari.Snowflakeish, what: str | View | Layout, key: str) -> hikari.Message:
+    """Post a message in a channel, a view saved first under the key. Discord drops a second one with that key."""
+    saved = None
+    if isinstance(what, View):
+        what, saved = await create_record(app.store, app.known(what), key, time.time())
+    body = body_of(what, saved, "send")
+    message = await app.rest.create_message(channel, **body, flags=flags_of(body, False), nonce=key)
+    if saved:
+        app.store.note_shown(saved.id, saved.version, Place(message.channel_id, message.id, False, message.guild_id))
+    return message
+
+
+def body_of(what: str | View | Layout, saved: Saved | None, where: str) -> Body:
+    """Return a message of text, of a saved view, or of components. Raises LayoutError."""
+    if isinstance(what, str):
+        what = Plain(what)
+    if isinstance(what, View):
+        return lay_out(what, saved.id if saved else RecordId(what.registration.name, IN_MESSAGE))
+    return assemble(lambda: what, no_handler, where)
+
+
+class Context(EventContext):
+    """The context of an interaction: who did what, and ways to answer."""
 
     auto_defer = AutoDefer.UPDATE
-    shown = False  # True: handed to a display, which answers it
 
     def __init__(self, app: App, event: Event, interaction: Interaction) -> None:
-        self.app, self.event = app, event
+        super().__init__(app, event)
         self.id, self.channel_id, self.guild_id = interaction.id, interaction.channel_id, interaction.guild_id
-        self.locale, self.answer, self.applied = interaction.locale, Answer.NONE, False
-        self._interaction, self._gate, self._made = interaction, asyncio.Lock(), 0
+        self.locale, self.answer = interaction.locale, Answer.NONE
+        self._interaction, self._gate = interaction, asyncio.Lock()
         self._reply: hikari.Message | None = None
         self.what = interaction.data.name or interaction.data.custom_id
-        self.said = False  # the handler has told the person something
         self.retried = not interaction.token  # the failed list keeps none
         if self.retried:
             self.answer = Answer.EXPIRED
 
     @functools.cached_property
     def user(self) -> hikari.User:
-        """The person who used the command or component."""
+        """The person who used the command, component or form."""
         interaction = self._interaction
         return self.app.entities.deserialize_user((interaction.member or {}).get("user") or interaction.user or {})
 
@@ -1714,10 +2614,33 @@ class Context:
         """The whole interaction as hikari has it, for what is not here."""
         return self.app.entities.deserialize_interaction(read_json(self.event.body))
 
+    @functools.cached_property
+    def _read(self) -> hikari.CommandInteraction:
+        # hikari reads members and what ids stand for, but not of forms, and not without the fields that are optional.
+        payload, data = read_json(self.event.body), {"id": "0", "name": "-"}
+        defaults: JSON = {"context": 0, "locale": "en-US", "app_permissions": "0", "authorizing_integration_owners": {}}
+        channel = {"id": self.channel_id or 0, "type": 0}
+        known: JSON = defaults | {"channel": channel, "attachment_size_limit": 0, "version": 1} | payload
+        found = {"resolved": self._interaction.data.resolved} if self._interaction.data.resolved else {}
+        return self.app.entities.deserialize_command_interaction(known | {"type": 2, "data": data | found})
+
     @property
-    def texts(self) -> Texts:
-        """What the bot says of its own accord, in the person's language where `app.texts` has it."""
-        return self.app.texts.get(self.locale) or self.app.texts.get("") or Texts()
+    def member(self) -> hikari.InteractionMember | None:
+        """The person as a member of the server, or None outside of one."""
+        return self._read.member
+
+    @property
+    def permissions(self) -> hikari.Permissions:
+        """What the person may do in this channel; nothing outside of a server."""
+        return self.member.permissions if self.member else hikari.Permissions.NONE
+
+    @functools.cached_property
+    def found(self) -> Mapping[str, Any]:
+        """The people, roles, channels, messages and files that ids in the interaction stand for."""
+        if (all := self._read.resolved) is None:
+            return {}
+        kinds = (all.users, all.members, all.roles, all.channels, all.messages, all.attachments)
+        return {str(id): thing for kind in kinds for id, thing in kind.items()}
 
     @property
     def token(self) -> str | None:
@@ -1727,23 +2650,65 @@ class Context:
     async def respond(self, what: str | View | Layout, *, ephemeral: bool = False) -> None:
         """Answer with a new message: text, a view (saved first) or components. `ephemeral`: this person alone sees it.
 
-        May be called again for more messages. Raises LayoutError, and in a command ExpiredError when it is too late.
+        May be called again for more messages. Raises LayoutError, StateConflictError when a record that this event
+        changed was changed by somebody else, and in a command ExpiredError when it is too late.
         """
-        view, saved = await self._save(what) if isinstance(what, View) else (what, None)
-        body = self._body(view, saved)
-        flags = hikari.MessageFlag(body.pop("flags", 0) | (hikari.MessageFlag.EPHEMERAL if ephemeral else 0))
+        saved = None
+        if isinstance(what, View):
+            self._made += 1
+            key = new_key(self.event.key, self._made)
+            what, saved = await create_record(self.app.store, self.app.known(what), key, time.time())
+        body = body_of(what, saved, "respond")
+        await self.save_first()
+        flags = flags_of(body, ephemeral)
         if await self.answer_first(Reply.MESSAGE_CREATE, Answer.REPLIED, **body, flags=flags):
             message = self._reply
         else:
             message = await self._respond_later(body, flags)
         self.said = True
         if saved and message:
-            self.app.store.note_shown(saved.id, saved.version, Place(message.channel_id, message.id, ephemeral))
+            place = Place(message.channel_id, message.id, ephemeral, self.guild_id)
+            self.app.store.note_shown(saved.id, saved.version, place)
 
-    async def defer(self) -> None:
+    async def save_first(self) -> None:
+        """Commit what was changed, or set for later, before the person hears of it."""
+        if self.changes() or self._timers:
+            await self.save()
+
+    async def open(self, form: Form, *args: Any, then: Handler | None = None) -> None:
+        """Show a form; `then`, a handler of this view, is called with it when it is sent: `then(ctx, form, *args)`.
+
+        The first answer of a handler marked `opens_form=True`, or of a command; without `then`, `form.submit(ctx)`
+        runs. Raises LayoutError, and RuntimeError when something was answered before.
+        """
+        id, method = RecordId(form.name, IN_MESSAGE), "submit"
+        if then:
+            view, saved = self.bound
+            key = IN_MESSAGE if isinstance(view.registration.state, InMessage) else saved.id.key
+            id, method = RecordId(saved.id.name, key), getattr(then, "__name__", "")
+        route = self.app.views.route(id.name, method)
+        if route is None or route.form is not type(form):
+            cls = type(form).__name__
+            raise LayoutError(
+                f"{method} takes no {cls}. Write: async def {method}(self, ctx: ComponentContext, form: {cls})"
+            )
+        await self.save_first()
+        await self.open_as(form, encode_id(id, method, args))
+
+    async def open_as(self, form: Form, custom_id: str) -> None:
+        """Show a form that comes back with that custom id."""
+        body = {"title": form.title, "custom_id": custom_id, "components": form.build()}
+        if not await self.answer_first(Reply.MODAL, Answer.REPLIED, **body) and self.answer is not Answer.TAKEN:
+            if self.answer is Answer.EXPIRED:
+                raise ExpiredError("it was too late to open a form: Discord takes it within 3 s of the click alone")
+            raise RuntimeError("a form is the first answer or none. Mark the handler: @handler(opens_form=True)")
+        self.said = True
+
+    async def defer(self, *, ephemeral: bool = False) -> None:
         """Tell Discord that the answer takes longer than 3 s. Auto-defer does it after 2 s anyway."""
         way = type(self).auto_defer if self.auto_defer is AutoDefer.OFF else self.auto_defer
-        await self.answer_first(way.value, Answer.UPDATED if way is AutoDefer.UPDATE else Answer.THINKING)
+        flags = {"flags": hikari.MessageFlag.EPHEMERAL} if ephemeral and way is AutoDefer.MESSAGE else {}
+        await self.answer_first(way.value, Answer.UPDATED if way is AutoDefer.UPDATE else Answer.THINKING, **flags)
 
     def start_timer(self) -> None:
         """Defer 2 s after the click, as far as the clocks agree, if nobody has answered by then."""
@@ -1755,29 +2720,18 @@ class Context:
         if self.answer is Answer.NONE and self.auto_defer is not AutoDefer.OFF and self.app.gateway.is_alive:
             self.app.spawn(self.defer())
 
-    async def _save(self, view: View) -> tuple[View, Saved]:
-        self._made += 1
-        self.app.views.require(view)
-        return await create_record(self.app.store, view, new_key(self.event.key, self._made), time.time())
-
-    def _body(self, what: str | View | Layout, saved: Saved | None) -> JSON:
-        if isinstance(what, str):
-            if not 0 < len(what) <= 2_000:
-                raise LayoutError(f"respond: the text has {len(what)} characters; Discord allows 1 to 2,000.")
-            return {"content": what}
-        flags = hikari.MessageFlag.IS_COMPONENTS_V2
-        if isinstance(what, View) and saved:
-            return {"components": lay_out(what, saved.id), "flags": flags}
-        return {"components": assemble(lambda: typing.cast("Layout", what), no_handler, "respond"), "flags": flags}
-
     async def answer_first(self, kind: Any, answer: Answer, **body: Any) -> bool:
         """Send the first answer and return True; False when there is one already or it is too late for one."""
+        rest, token = self.app.rest, self._interaction.token
         async with self._gate:  # the auto-defer timer and the handler may both be at it
             if self.answer is not Answer.NONE:
                 return False
             try:
-                sent = await self.app.rest.create_interaction_response(self.id, self._interaction.token, kind, **body)
-            except hikari.NotFoundError:
+                if kind is Reply.MODAL:
+                    sent = await rest.create_modal_response(self.id, token, **body)
+                else:
+                    sent = await rest.create_interaction_response(self.id, token, kind, **body)
+            except (hikari.NotFoundError, hikari.UnauthorizedError):
                 self.answer = Answer.EXPIRED
             except hikari.BadRequestError as error:
                 if error.code != ALREADY_ACKNOWLEDGED:
@@ -1812,76 +2766,58 @@ class Context:
 ALREADY_ACKNOWLEDGED = 40060  # Discord's code for a second first answer
 
 
-def no_handler(method: Handler, args: tuple[Any, ...]) -> str:
-    """Refuse a component that calls a handler outside a view."""
-    raise LayoutError("a component that calls a handler must stand in a view's render().")
-
-
 class ComponentContext(Context):
-    """The context of a click. `values` is what was chosen in a select."""
+    """The context of a click, or of a form that was sent."""
 
     def __init__(self, app: App, event: Event, interaction: Interaction) -> None:
         super().__init__(app, event, interaction)
-        self.values = interaction.data.values
         self.custom_id = interaction.data.custom_id
         message, channel, hidden = interaction.message, interaction.channel_id, hikari.MessageFlag.EPHEMERAL
-        self.place = Place(channel, message.id, bool(message.flags & hidden)) if message and channel else None
-        self._bound: tuple[View, Saved] | None = None
+        if message and channel:
+            self.place = Place(channel, message.id, bool(message.flags & hidden), interaction.guild_id)
+
+    @functools.cached_property
+    def values(self) -> list[Any]:
+        """What was chosen in a select: texts, or hikari's users, members, roles and channels."""
+        values = self._interaction.data.values
+        return [self.found.get(each, each) for each in values] if self._interaction.data.resolved else [*values]
+
+    @functools.cached_property
+    def message(self) -> hikari.Message | None:
+        """The message that the component sits on, as it was when it was used."""
+        message = read_json(self.event.body).get("message")
+        return self.app.entities.deserialize_message(message) if message else None
 
     @property
-    def bound(self) -> tuple[View, Saved]:
-        """The view this click is for, and its record as last loaded or saved."""
-        if self._bound is None:
-            raise RuntimeError("there is no view here: rerender() works in a view's own handlers, edit() everywhere.")
-        return self._bound
+    def carried(self) -> Sequence[JSON]:
+        """The components of its message, in whose custom ids a state may be kept."""
+        return read_json(bytes(self._interaction.message.components)) if self._interaction.message else ()
 
-    def bind(self, view: View, saved: Saved) -> None:
-        """Say which view and record the click is for."""
-        self._bound = view, saved
+    @property
+    def typed(self) -> JSON:
+        """What stands in the form that was sent, by the names of its fields."""
+        return typed_values(self._interaction.data.components)
 
-    async def rerender(self) -> None:
-        """Save the view and show it. When this returns, the change survives a power cut; the message follows.
+    def _show(self, saved: Saved, body: Body) -> None:
+        self.shown = True
+        self.app.show(saved, body, self)
 
-        The click is now applied: it is never run again, and a crash leaves its handler where it stopped. Raises
-        StateConflictError, with `self` brought to the state that won, when the record was changed by somebody else;
-        StateUnreadableError when that state cannot be read; LayoutError, with nothing saved.
-        """
-        view, saved = self.bound
-        layout = lay_out(view, saved.id)
-        version, place = view.registration.version, self.place or saved.place
-        successor = saved._replace(data=encode_state(view), model=version, place=place)
-        # Shielded: a handler that is cancelled here has saved all the same, and must be known to have.
-        await asyncio.shield(self.app.spawn(self._save_and_show(view, successor, layout)))
-
-    async def _save_and_show(self, view: View, successor: Saved, layout: list[Built]) -> None:
-        try:
-            await self.app.store.commit([successor], None if self.applied else self.event.key)
-        except StateConflictError:
-            await self._adopt_winner()
-            raise
-        self.applied = self.shown = True
-        self._bound = view, successor._replace(version=successor.version + 1)
-        self.app.show(self._bound[1], layout, self)
-
-    async def _adopt_winner(self) -> None:
-        view, saved = self.bound
-        winner = await self.app.store.load(saved.id)
-        if winner is None:
-            raise StateUnreadableError(f"{saved.id.name} {saved.id.key} is gone: its ttl is over.")
-        state = decode_state(type(view), winner)
-        for name in view.__struct_fields__:
-            setattr(view, name, getattr(state, name))
-        self._bound = view, winner
-
-    async def edit(self, layout: Layout) -> None:
-        """Change the message the component sits on, without state. Raises LayoutError."""
-        components = assemble(lambda: layout, no_handler, "edit")
+    async def _change(self, body: Body) -> None:
         if self.shown:
             await asyncio.sleep(0)  # the display goes first: the later wish is what stays
-        if await self.answer_first(Reply.MESSAGE_UPDATE, Answer.UPDATED, components=components):
+        if self.place and await self.answer_first(Reply.MESSAGE_UPDATE, Answer.UPDATED, **body):
             return
-        if self.place is None or not await edit_message(self.app.rest, self.place, self, components):
+        if self.place is None or await edit_message(self.app.rest, self.place, self, body) != "shown":
             log.info("%s: its message is gone or out of reach", self.event.key)
+
+    async def _delete_message(self) -> None:
+        if self.place:
+            await self.answer_first(Reply.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED)
+        if self.webhook:
+            with contextlib.suppress(hikari.NotFoundError, hikari.UnauthorizedError):
+                await self.app.rest.delete_interaction_response(*self.webhook)
+                return
+        await super()._delete_message()
 
     async def respond(self, what: str | View | Layout, *, ephemeral: bool = False) -> None:
         """Answer with a new message, as in Context; after a rerender it follows that.
@@ -1904,57 +2840,169 @@ class ComponentContext(Context):
         return (self._interaction.application_id, token) if token and self.answer is Answer.UPDATED else None
 
 
-async def edit_message(rest: REST, place: Place, ctx: ComponentContext | None, components: Sequence[Built]) -> bool:
-    """Change a message and return True; False when it is gone or out of reach.
+Outcome: TypeAlias = Literal["shown", "gone", "out of reach"]
+UNKNOWN_MESSAGE = 10008  # Discord's code
+
+
+async def edit_message(rest: REST, place: Place, ctx: ComponentContext | None, body: Body) -> Outcome:
+    """Change a message and return what became of it.
 
     Through the click's token where there is one, for that is outside the bot's rate limits and reaches ephemeral
-    messages; else through the channel.
+    messages and servers that the bot is not in; else through the channel.
     """
     if ctx and ctx.webhook:
         with contextlib.suppress(hikari.NotFoundError, hikari.UnauthorizedError):
-            await rest.edit_interaction_response(*ctx.webhook, components=components)
-            return True
+            await rest.edit_interaction_response(*ctx.webhook, **body)
+            return "shown"
     if place.ephemeral:
-        return False
+        return "out of reach"
     try:
-        await rest.edit_message(place.channel, place.message, components=components)
-    except (hikari.NotFoundError, hikari.ForbiddenError):
-        return False
-    return True
+        await rest.edit_message(place.channel, place.message, **body)
+    except hikari.NotFoundError as error:
+        return "gone" if error.code == UNKNOWN_MESSAGE else "out of reach"
+    except hikari.ForbiddenError:
+        return "out of reach"
+    return "shown"
 
 
 class CommandContext(Context):
-    """The context of a slash command."""
+    """The context of a command. `target`: the id of the person or message whose menu it was chosen from."""
 
     auto_defer = AutoDefer.MESSAGE
 
+    @property
+    def target(self) -> str:
+        return self._interaction.data.target_id
+
+
+class AutocompleteContext(Context):
+    """The context of a question for suggestions: `options` holds what was given so far."""
+
+    auto_defer = AutoDefer.OFF
+    options: Mapping[str, Any] = MappingProxyType({})
+
+
+# ---- 6. Commands and more --------------------------------------------------------------------------------------------
+# Slash commands, whose options are read from a function's annotations; commands of context menus; listeners for other
+# gateway events; and what runs by the clock. Decorators only mark a function; what is registered at Discord is compared
+# with what is there and sent when it differs.
+
+
+class Range(NamedTuple):
+    """Least and most of an option that is a number, or of the length of one that is a text; None: no limit."""
+
+    low: float | None = None
+    high: float | None = None
+
+
+class Autocomplete(NamedTuple):
+    """Suggestions for an option: a coroutine `(ctx: AutocompleteContext, typed: str)` that returns up to 25 of them.
+
+    Each is a value, or a pair of what is shown and the value.
+    """
+
+    function: Callable[[AutocompleteContext, str], Awaitable[Sequence[Any]]]
+
+
+class Localized(NamedTuple):
+    """Names and descriptions in other languages: `Localized({"de": "frage"}, {"de": "Worüber abgestimmt wird"})`."""
+
+    names: Mapping[str, str] = MappingProxyType({})
+    descriptions: Mapping[str, str] = MappingProxyType({})
+
+
+class CommandRules(NamedTuple):
+    """Who may use a command, and where; for all commands of a group alike."""
+
+    permissions: hikari.Permissions = hikari.Permissions.NONE
+    contexts: tuple[hikari.ApplicationContextType, ...] = ()
+    installs: tuple[hikari.ApplicationIntegrationType, ...] = ()
+    nsfw: bool = False
+
 
 class Command(NamedTuple):
-    """A slash command and the coroutine that runs it."""
+    """A command as Discord lists it, and the coroutine that runs it (None: its parts have theirs)."""
 
     name: str
     description: str
-    function: Handler
-    options: tuple[hikari.CommandOption, ...]
-    auto_defer: AutoDefer
+    function: Handler | None
+    options: tuple[hikari.CommandOption, ...] = ()
+    auto_defer: AutoDefer = AutoDefer.MESSAGE
+    type: hikari.CommandType = hikari.CommandType.SLASH
+    rules: CommandRules = CommandRules()
+    local: Localized = Localized()
+    cooldown: float = 0
+    hints: Mapping[str, Any] = MappingProxyType({})
+    suggest: Mapping[str, Any] = MappingProxyType({})
 
 
-OPTION_TYPES = MappingProxyType({str: hikari.OptionType.STRING, int: hikari.OptionType.INTEGER})
-COMMAND_NAME = re.compile(r"[-_\w]{1,32}")
+OPTION_TYPES: Mapping[Any, hikari.OptionType] = MappingProxyType(
+    {
+        str: hikari.OptionType.STRING,
+        int: hikari.OptionType.INTEGER,
+        float: hikari.OptionType.FLOAT,
+        bool: hikari.OptionType.BOOLEAN,
+        hikari.User: hikari.OptionType.USER,
+        hikari.InteractionMember: hikari.OptionType.USER,
+        hikari.Role: hikari.OptionType.ROLE,
+        hikari.InteractionChannel: hikari.OptionType.CHANNEL,
+        hikari.Attachment: hikari.OptionType.ATTACHMENT,
+    }
+)
+MENTIONABLE: frozenset[Any] = frozenset({hikari.User, hikari.Role})
+PLAIN_OPTIONS = (str, int, float, bool)
+COMMAND_NAME, COMMANDS_IN_GROUP_MAX = re.compile(r"[-_\w]{1,32}"), 25
 
 
-def command(name: str, description: str, *, auto_defer: AutoDefer = AutoDefer.MESSAGE) -> Callable[[F], F]:
+def command(
+    name: str, description: str, *, auto_defer: AutoDefer = AutoDefer.MESSAGE, cooldown: float = 0,
+    permissions: hikari.Permissions = hikari.Permissions.NONE, nsfw: bool = False, local: Localized | None = None,
+    contexts: Sequence[hikari.ApplicationContextType] = (), installs: Sequence[hikari.ApplicationIntegrationType] = (),
+) -> Callable[[F], F]:  # fmt: skip
     """Mark a coroutine as a slash command; `app.add` registers it.
 
         @command("roll", "Roll a die.")
-        async def roll(ctx: CommandContext, sides: Annotated[int, "How many sides"] = 6) -> None:
+        async def roll(ctx: CommandContext, sides: Annotated[int, "How many sides", Range(2, 100)] = 6) -> None:
             await ctx.respond(f"{random.randint(1, sides)}")
 
-    Parameters after ctx are its options: str or int, described by Annotated, optional when they have a default.
+    Parameters after ctx are its options: str, int, float, bool, Literal or Enum (choices), hikari.User,
+    InteractionMember, Role, InteractionChannel, Attachment, or User | Role; optional when they have a default.
+    Annotated adds a description, a Range, hikari.ChannelTypes, Autocomplete and Localized. Words in the name make
+    groups: "poll create". `permissions` are what a member needs; `contexts` and `installs` say where it is offered;
+    `cooldown` is in seconds, for each person.
     """
+    rules = CommandRules(permissions, tuple(contexts), tuple(installs), nsfw)
+    return mark_command(
+        Command(name, description, None, (), auto_defer, rules=rules, local=local or Localized(), cooldown=cooldown)
+    )
+
+
+def user_command(name: str, **settings: Any) -> Callable[[F], F]:
+    """Mark `async def f(ctx: CommandContext, user: hikari.User)` for the menu of a person. Settings as in `command`."""
+    return menu_command(hikari.CommandType.USER, name, **settings)
+
+
+def message_command(name: str, **settings: Any) -> Callable[[F], F]:
+    """Mark `async def f(ctx: CommandContext, message: hikari.Message)` for the menu of a message."""
+    return menu_command(hikari.CommandType.MESSAGE, name, **settings)
+
+
+def menu_command(type: hikari.CommandType, name: str, **settings: Any) -> Callable[[F], F]:
+    """Mark a command of a context menu."""
 
     def mark(function: F) -> F:
-        function.__dict__["command"] = (name, description, auto_defer)
+        command(name, "", **settings)(function)
+        function.__dict__["command"] = function.__dict__["command"]._replace(type=type)
+        return function
+
+    return mark
+
+
+def mark_command(command: Command) -> Callable[[F], F]:
+    """Return the decorator that notes the command on its function."""
+
+    def mark(function: F) -> F:
+        function.__dict__["command"] = command
         return function
 
     return mark
@@ -1962,77 +3010,321 @@ def command(name: str, description: str, *, auto_defer: AutoDefer = AutoDefer.ME
 
 def read_command(function: Handler) -> Command:
     """Return the command of a marked function. Raises OperatorError, naming function and parameter."""
-    name, description, auto_defer = function.__dict__["command"]
-    place = f"/{name} ({getattr(function, '__name__', '?')})"
-    if not COMMAND_NAME.fullmatch(name) or name != name.lower():
-        raise OperatorError(f"{place}: {name!r} is no command name. Use 1 to 32 lower-case letters, digits, - and _.")
-    if not 1 <= len(description) <= 100:
-        raise OperatorError(f"{place}: its description has {len(description)} characters; Discord allows 1 to 100.")
+    command: Command = function.__dict__["command"]
+    place, is_slash = (
+        f"/{command.name} ({getattr(function, '__name__', '?')})",
+        command.type is hikari.CommandType.SLASH,
+    )
+    words = command.name.split(" ") if is_slash else [command.name]
+    for word in words if is_slash else ():
+        if not COMMAND_NAME.fullmatch(word) or word != word.lower():
+            raise OperatorError(
+                f"{place}: {word!r} is no command name. Use 1 to 32 lower-case letters, digits, - and _."
+            )
+    if len(words) > 3 or not 1 <= len(words[0]) <= 32:
+        raise OperatorError(f"{place}: a name has one to three words of 1 to 32 characters.")
+    if is_slash and not 1 <= len(command.description) <= 100:
+        count = len(command.description)
+        raise OperatorError(f"{place}: its description has {count} characters; Discord allows 1 to 100.")
     if not inspect.iscoroutinefunction(function):
         raise OperatorError(f"{place} is no coroutine. Write: async def")
     parameters = list(inspect.signature(function).parameters.values())
     if not parameters:
-        raise OperatorError(f"{place} takes no ctx. Write: async def {name}(ctx: CommandContext) -> None")
+        raise OperatorError(f"{place} takes no ctx. Write: async def {words[-1]}(ctx: CommandContext) -> None")
+    if not is_slash:
+        if len(parameters) != 2:
+            raise OperatorError(f"{place} takes ctx and what its menu belongs to. Write: (ctx: CommandContext, target)")
+        return command._replace(function=function)
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except Exception as error:  # whatever an annotation may hold
-        raise OperatorError(
-            f"{place}: {error}. Use types such as int or str, imported where bot.py sees them."
-        ) from error
+        raise OperatorError(f"{place}: {error}. {TYPES_MEANT}") from error
     options = [read_option(place, each, hints.get(each.name)) for each in parameters[1:]]
     if len(options) > 25:
         raise OperatorError(f"{place}: {len(options)} options; Discord allows 25.")
     options.sort(key=lambda option: not option.is_required)  # Discord wants the required ones first
-    return Command(name, description, function, tuple(options), auto_defer)
+    notes = {each.name: notes_of(hints[each.name]) for each in parameters[1:]}
+    suggest = {name: note.function for name, found in notes.items() for note in found if isinstance(note, Autocomplete)}
+    kinds = {each.name: bare(hints[each.name]) for each in parameters[1:]}
+    return command._replace(function=function, options=tuple(options), hints=kinds, suggest=suggest)
+
+
+def notes_of(hint: Any) -> tuple[Any, ...]:
+    """Return what Annotated adds to a type."""
+    return hint.__metadata__ if typing.get_origin(hint) is Annotated else ()
+
+
+def bare(hint: Any) -> Any:
+    """Return the type itself, without Annotated and `| None`."""
+    hint = hint.__origin__ if typing.get_origin(hint) is Annotated else hint
+    others = [each for each in typing.get_args(hint) if each is not type(None)]
+    return bare(others[0]) if len(others) == 1 and type(None) in typing.get_args(hint) else hint
 
 
 def read_option(place: str, parameter: inspect.Parameter, hint: Any) -> hikari.CommandOption:
     """Return the option that a parameter stands for. Raises OperatorError when it cannot be one."""
-    kind, *notes = typing.get_args(hint) if typing.get_origin(hint) is typing.Annotated else [hint]
-    description = next((note for note in notes if isinstance(note, str)), parameter.name.replace("_", " "))
+    notes, kind, name = notes_of(hint), bare(hint), parameter.name
+    description = next((note for note in notes if isinstance(note, str)), name.replace("_", " "))
+    limits = next((note for note in notes if isinstance(note, Range)), Range())
+    local = next((note for note in notes if isinstance(note, Localized)), Localized())
+    channels = [note for note in notes if isinstance(note, hikari.ChannelType)]
     if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-        raise OperatorError(f"{place}: the parameter {parameter.name} must be plain, without * and /.")
-    if kind not in OPTION_TYPES:
-        raise OperatorError(f"{place}: the parameter {parameter.name} must be str or int to be an option.")
-    if not COMMAND_NAME.fullmatch(parameter.name) or parameter.name != parameter.name.lower():
-        raise OperatorError(f"{place}: {parameter.name} is no option name. Use up to 32 lower-case letters, digits, _.")
+        raise OperatorError(f"{place}: the parameter {name} must be plain, without * and /.")
+    choices = choices_of(kind)
+    plain_kind = type(choices[0].value) if choices else kind
+    both = MENTIONABLE.issuperset(typing.get_args(kind) or (kind,)) and kind not in MENTIONABLE
+    type_ = hikari.OptionType.MENTIONABLE if both else OPTION_TYPES.get(plain_kind)
+    if type_ is None:
+        known = ", ".join(each.__name__ for each in OPTION_TYPES)
+        raise OperatorError(f"{place}: the parameter {name} must be one of {known} to be an option.")
+    if not COMMAND_NAME.fullmatch(name) or name != name.lower():
+        raise OperatorError(f"{place}: {name} is no option name. Use up to 32 lower-case letters, digits, _.")
     if not 1 <= len(description) <= 100:
-        raise OperatorError(f"{place}: the description of {parameter.name} must have 1 to 100 characters.")
-    required, type = parameter.default is inspect.Parameter.empty, OPTION_TYPES[kind]
-    return hikari.CommandOption(type=type, name=parameter.name, description=description, is_required=required)
+        raise OperatorError(f"{place}: the description of {name} must have 1 to 100 characters.")
+    if len(choices) > 25 or any(not 1 <= len(each.name) <= 100 for each in choices):
+        raise OperatorError(f"{place}: {name} has {len(choices)} choices; Discord allows 25 of 1 to 100 characters.")
+    if channels and kind is not hikari.InteractionChannel:
+        raise OperatorError(f"{place}: {name} names channel types and is no hikari.InteractionChannel.")
+    return hikari.CommandOption(
+        type=type_, name=name, description=description, is_required=parameter.default is inspect.Parameter.empty,
+        choices=choices or None, channel_types=channels or None, name_localizations=dict(local.names),
+        description_localizations=dict(local.descriptions),
+        autocomplete=any(isinstance(note, Autocomplete) for note in notes), **bounds(type_, limits),
+    )  # fmt: skip
 
 
-def option_values(command: Command, given: Sequence[JSON]) -> dict[str, Any]:
-    """Return what the person gave, by parameter. Raises msgspec.ValidationError when it does not fit."""
-    kinds = {type: kind for kind, type in OPTION_TYPES.items()}
-    types = {option.name: kinds[hikari.OptionType(option.type)] for option in command.options}
-    known = [each for each in given if each.get("name") in types]
-    return {each["name"]: msgspec.convert(each.get("value"), types[each["name"]]) for each in known}
+def bounds(type: hikari.OptionType, limits: Range) -> JSON:
+    """Return a Range as Discord's fields for an option of that type."""
+    unit, number = ("length", int) if type is hikari.OptionType.STRING else ("value", float)
+    number = int if type is hikari.OptionType.INTEGER else number
+    ends = zip(("min", "max"), limits, strict=True)
+    return {f"{end}_{unit}": number(limit) for end, limit in ends if limit is not None}
+
+
+def choices_of(kind: Any) -> list[hikari.CommandChoice]:
+    """Return the choices that a Literal or an Enum stands for; [] for any other type."""
+    if typing.get_origin(kind) is Literal:
+        return [hikari.CommandChoice(name=str(each), value=each) for each in typing.get_args(kind)]
+    if inspect.isclass(kind) and issubclass(kind, enum.Enum):
+        return [hikari.CommandChoice(name=each.name.replace("_", " "), value=each.value) for each in kind]
+    return []
+
+
+def option_values(
+    command: Command, given: Sequence[JSON], found: Callable[[], Mapping[str, Any]] = dict
+) -> dict[str, Any]:
+    """Return what the person gave, by parameter; `found` gives what ids stand for. Raises msgspec.ValidationError."""
+    values: dict[str, Any] = {}
+    for each in given:
+        name, value = each.get("name", ""), each.get("value")
+        if name not in command.hints:
+            continue  # an option of an older or newer bot.py
+        kind = command.hints[name]
+        if kind in PLAIN_OPTIONS or choices_of(kind):
+            values[name] = msgspec.convert(value, kind)
+        elif (thing := found().get(str(value))) is None:
+            raise msgspec.ValidationError(f"nothing is known of {name} {value}")
+        else:
+            values[name] = thing
+    return values
+
+
+def listed(commands: Iterable[Command]) -> list[Command]:
+    """Return the commands as Discord lists them, those of a group as options of one. Raises OperatorError."""
+    top: dict[tuple[int, str], Command] = {}
+    for each in commands:
+        words = each.name.split() if each.type is hikari.CommandType.SLASH else [each.name]
+        group = top.setdefault(
+            (each.type, words[0]), each if len(words) == 1 else Command(words[0], words[0], None, rules=each.rules)
+        )
+        if group.function if len(words) > 1 else group is not each:
+            raise OperatorError(f"/{each.name}: /{words[0]} is a command and a group. Rename one of the two.")
+        if group.rules != each.rules:
+            raise OperatorError(f"/{each.name}: all commands of /{words[0]} need the same permissions and places.")
+        if len(words) > 1:
+            top[each.type, words[0]] = group._replace(options=with_part(group.options, words[1:], each))
+    return list(top.values())
+
+
+def with_part(
+    options: tuple[hikari.CommandOption, ...], words: Sequence[str], command: Command
+) -> tuple[hikari.CommandOption, ...]:
+    """Return the options of a group with one more command in it."""
+    there = next((each for each in options if each.name == words[0]), None)
+    if len(words) == 1:
+        kind, inside, about, local = hikari.OptionType.SUB_COMMAND, command.options, command.description, command.local
+    else:
+        kind, about, local = hikari.OptionType.SUB_COMMAND_GROUP, words[0], Localized()
+        inside = with_part(tuple(there.options or ()) if there else (), words[1:], command)
+    if there and (there.type is not kind or len(words) == 1):
+        raise OperatorError(f"/{command.name} is there twice. Rename one of the two commands.")
+    rest = tuple(each for each in options if each is not there)
+    if len(rest) >= COMMANDS_IN_GROUP_MAX:
+        raise OperatorError(f"/{command.name}: Discord allows {COMMANDS_IN_GROUP_MAX} commands in a group.")
+    part = hikari.CommandOption(
+        type=kind, name=words[0], description=about, options=inside, name_localizations=dict(local.names),
+        description_localizations=dict(local.descriptions),
+    )  # fmt: skip
+    return *rest, part
 
 
 async def register_commands(
     rest: REST, application: hikari.Snowflake, commands: Sequence[Command], guild: int | None
 ) -> bool:
     """Make Discord's list of commands equal to ours; return whether anything had to be sent."""
-    there = await rest.fetch_application_commands(application, hikari.UNDEFINED if guild is None else guild)
-    theirs = [outline(each) for each in there if isinstance(each, hikari.SlashCommand)]
-    if len(theirs) == len(there) and sorted(theirs) == sorted(outline(each) for each in commands):
+    where = hikari.UNDEFINED if guild is None else guild
+    there = await rest.fetch_application_commands(application, where)
+    ours = listed(commands)
+    theirs = {(each.type, each.name): each for each in there}
+    same = (outline(each, each) == outline(theirs.get((each.type, each.name)), each) for each in ours)
+    if len(theirs) == len(ours) and all(same):
         return False
-    builders = [rest.slash_command_builder(each.name, each.description) for each in commands]
-    for builder, each in zip(builders, commands, strict=True):
-        for option in each.options:
-            builder.add_option(option)
-    await rest.set_application_commands(application, builders, hikari.UNDEFINED if guild is None else guild)
+    await rest.set_application_commands(application, [builder(rest, each) for each in ours], where)
     return True
 
 
-def outline(command: Command | hikari.SlashCommand) -> tuple[Any, ...]:
-    """Return what matters of a command when it is compared with Discord's."""
-    fields = ("name", "type", "description", "is_required", "choices", "channel_types", "autocomplete")
-    limits = ("min_value", "max_value", "min_length", "max_length")
-    options = [tuple(getattr(each, name) or None for name in fields + limits) for each in command.options or ()]
-    extras = bool(getattr(command, "is_nsfw", False)), int(getattr(command, "default_member_permissions", 0))
-    return command.name, command.description, options, extras
+def builder(rest: REST, command: Command) -> hikari.api.CommandBuilder:
+    """Return the command as hikari sends it."""
+    if command.type is hikari.CommandType.SLASH:
+        built: Any = rest.slash_command_builder(command.name, command.description)
+        built.set_description_localizations(dict(command.local.descriptions))
+        for option in command.options:
+            built.add_option(option)
+    else:
+        built = rest.context_menu_command_builder(command.type, command.name)
+    built.set_name_localizations(dict(command.local.names)).set_is_nsfw(command.rules.nsfw)
+    built.set_default_member_permissions(command.rules.permissions or hikari.UNDEFINED)
+    built.set_context_types(command.rules.contexts or hikari.UNDEFINED)
+    return built.set_integration_types(command.rules.installs or hikari.UNDEFINED)
+
+
+def outline(command: Command | hikari.PartialCommand | None, ours: Command) -> Any:
+    """Return what matters of a command when it is compared with `ours`."""
+    if command is None:
+        return None
+    if isinstance(command, Command):
+        rules, names, about = command.rules, command.local.names, command.local.descriptions
+    else:
+        kinds = tuple(command.context_types or ()), tuple(command.integration_types or ())
+        rules = CommandRules(command.default_member_permissions, *kinds, command.is_nsfw)
+        names, about = command.name_localizations, getattr(command, "description_localizations", {})
+    options = [outline_option(each) for each in getattr(command, "options", None) or ()]
+    # Where none are named, Discord fills in places of its own.
+    contexts = sorted(map(int, rules.contexts)) if ours.rules.contexts else None
+    installs = sorted(map(int, rules.installs)) if ours.rules.installs else None
+    texts = getattr(command, "description", ""), sorted(names.items()), sorted(about.items())
+    return texts, int(rules.permissions), rules.nsfw, contexts, installs, options
+
+
+def outline_option(option: hikari.CommandOption) -> list[Any]:
+    """Return what matters of an option."""
+    fields = (
+        "name",
+        "type",
+        "description",
+        "is_required",
+        "channel_types",
+        "autocomplete",
+        "min_value",
+        "max_value",
+        "min_length",
+        "max_length",
+    )
+    values: list[Any] = [getattr(option, name) or None for name in fields]
+    choices = [(each.name, each.value) for each in option.choices or ()]
+    local = sorted(option.name_localizations.items()), sorted(option.description_localizations.items())
+    return [*values, choices, local, [outline_option(each) for each in option.options or ()]]
+
+
+# Listeners and what runs by the clock: marked functions as well, whose events go through the inbox like clicks.
+
+
+def union(intents: Iterable[hikari.Intents]) -> hikari.Intents:
+    """Return all of the intents together."""
+    together = hikari.Intents.NONE
+    for each in intents:
+        together |= each
+    return together
+
+
+class Listener(NamedTuple):
+    """A coroutine that gateway events of a type run."""
+
+    function: Handler
+    event: type[hikari.Event]
+    durable: bool
+    intents: hikari.Intents
+
+
+def listen(
+    event: type[hikari.Event], *, durable: bool = True, intents: hikari.Intents = hikari.Intents.NONE
+) -> Callable[[F], F]:
+    """Mark `async def f(ctx: EventContext, event)` for the gateway events of a type, such as hikari.MemberCreateEvent.
+
+    They are accepted, kept and retried like clicks; with `durable=False` one that a crash meets is lost. The intents
+    that the event needs are asked for; add others, such as hikari.Intents.MESSAGE_CONTENT, with `intents`.
+    """
+    needed = union((intents, *hikari.events.base_events.get_required_intents_for(event)))
+
+    def mark(function: F) -> F:
+        function.__dict__["listener"] = Listener(function, event, durable, needed)
+        return function
+
+    return mark
+
+
+class Repeat(NamedTuple):
+    """A coroutine that runs over and over. `next_after` gives its next moment."""
+
+    function: Handler
+    rhythm: str
+    next_after: Callable[[float], float]
+
+    @property
+    def timer(self) -> str:
+        """The key of its timer; another rhythm has another one."""
+        return f"repeat:{getattr(self.function, '__name__', '')}:{self.rhythm}"
+
+
+def every(span: float | str) -> Callable[[F], F]:
+    """Mark `async def f(ctx: EventContext)` to run every so many seconds, or "10m": at :00, :10, :20 and so on (UTC).
+
+    Moments that passed while the bot was down are made up for by one run at the start.
+    """
+    seconds = seconds_of(span)
+    if seconds < 1:
+        raise ValueError(f"every({span!r}): a second is the least.")
+
+    def next_after(now: float) -> float:
+        return (now // seconds + 1) * seconds
+
+    def mark(function: F) -> F:
+        function.__dict__["repeat"] = Repeat(function, f"{seconds:g}", next_after)
+        return function
+
+    return mark
+
+
+def daily(at: str, *, tz: str = "UTC") -> Callable[[F], F]:
+    """Mark `async def f(ctx: EventContext)` to run once a day: `@daily("09:00", tz="Europe/Berlin")`.
+
+    Days that passed while the bot was down are made up for by one run at the start.
+    """
+    try:
+        clock, zone = datetime.time.fromisoformat(at), zoneinfo.ZoneInfo(tz)
+    except zoneinfo.ZoneInfoNotFoundError as error:
+        raise ValueError(f"daily({at!r}): there is no time zone {tz!r} here. On Windows: pip install tzdata") from error
+
+    def next_after(now: float) -> float:
+        today = datetime.datetime.fromtimestamp(now, zone).date()
+        days = (datetime.datetime.combine(today + datetime.timedelta(each), clock, zone) for each in range(3))
+        return next(day.timestamp() for day in days if day.timestamp() > now)
+
+    def mark(function: F) -> F:
+        function.__dict__["repeat"] = Repeat(function, f"{at} {tz}", next_after)
+        return function
+
+    return mark
 
 
 # ---- 7. Dispatch -----------------------------------------------------------------------------------------------------
@@ -2051,15 +3343,15 @@ class Display:
 
     def __init__(self, app: App, saved: Saved) -> None:
         self._app, self._id, self._place, self._shown = app, saved.id, saved.place, saved.shown
-        self._version, self._layout = 0, list[Built]()
+        self._version, self._body = 0, Body()
         self._waiting: list[ComponentContext] = []
         self._via: ComponentContext | None = None
         self._kick = asyncio.Event()
 
-    def show(self, saved: Saved, layout: list[Built], click: ComponentContext | None) -> None:
+    def show(self, saved: Saved, body: Body, click: ComponentContext | None) -> None:
         """Show this version, unless a newer one is on its way, and answer the click."""
         if saved.version > self._version:
-            self._version, self._layout, self._place = saved.version, layout, saved.place or self._place
+            self._version, self._body, self._place = saved.version, body, saved.place or self._place
         if click:
             self._waiting.append(click)
         self._kick.set()
@@ -2076,28 +3368,31 @@ class Display:
                 if click is not carrier:
                     self._app.spawn(click.answer_first(Reply.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED))
             try:
-                shown = await self._edit(carrier, clicks)
+                outcome = await self._edit(carrier, clicks)
             except (hikari.HikariError, OSError, TimeoutError) as error:
                 log.warning("%s %s cannot be shown yet: %s", *self._id, error)
                 self._waiting[:0] = [click for click in clicks if click.answer is Answer.NONE]
                 await self._pause(next(pauses))
                 continue
-            if not shown:
-                log.info("%s %s: its message is gone or out of reach; the state is kept", *self._id)
+            if outcome == "gone" and self._place:
+                log.info("%s %s: its message was deleted, and with it the record", *self._id)
+                await self._app.store.clean_up(Gone(channel=self._place.channel, messages=(self._place.message,)))
+            elif outcome == "out of reach":
+                log.info("%s %s: its message is out of reach; the state is kept", *self._id)
             self._shown = max(self._shown, version)
             self._app.store.note_shown(self._id, version, None)
 
-    async def _edit(self, carrier: ComponentContext | None, clicks: list[ComponentContext]) -> bool:
-        layout = self._layout
+    async def _edit(self, carrier: ComponentContext | None, clicks: list[ComponentContext]) -> Outcome:
+        body = self._body
         try:
-            if carrier and await carrier.answer_first(Reply.MESSAGE_UPDATE, Answer.UPDATED, components=layout):
+            if carrier and await carrier.answer_first(Reply.MESSAGE_UPDATE, Answer.UPDATED, **body):
                 self._via = carrier
-                return True
+                return "shown"
             self._via = next((click for click in reversed(clicks) if click.webhook), self._via)
-            return self._place is None or await edit_message(self._app.rest, self._place, self._via, layout)
+            return "shown" if self._place is None else await edit_message(self._app.rest, self._place, self._via, body)
         except hikari.BadRequestError as error:
             log.error("%s %s: Discord refuses its message: %s", *self._id, error)
-            return True  # as good as shown: the next version may be taken
+            return "shown"  # as good as shown: the next version may be taken
 
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -2112,14 +3407,66 @@ class Lane:
         self.saved: Saved | None = None
 
 
+class Lanes:
+    """The queues in front of all records that somebody is at."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[RecordId, Lane] = {}
+
+    @contextlib.asynccontextmanager
+    async def enter(self, id: RecordId) -> AsyncGenerator[Lane]:
+        """Have the record to oneself, after those who came before."""
+        lane = self._lanes.setdefault(id, Lane())
+        lane.users += 1
+        try:
+            async with lane.lock:  # asyncio's lock lets its waiters in in the order they came
+                yield lane
+        finally:
+            lane.users -= 1
+            if not lane.users:
+                del self._lanes[id]
+
+    @contextlib.asynccontextmanager
+    async def hold(self, ids: Iterable[RecordId]) -> AsyncGenerator[None]:
+        """Have several records to oneself. In one order for all, or two would wait for each other for ever."""
+        async with contextlib.AsyncExitStack() as stack:
+            for id in sorted(ids):
+                await stack.enter_async_context(self.enter(id))
+            yield
+
+
+@register(name="_form", state=InStore(ttl=HOUR))
+class FormAgain(View):
+    """Says what is wrong with a form, and opens it as it was filled in (files excepted: those are the person's)."""
+
+    problem: str
+    label: str
+    target: str
+    values: JSON
+
+    def render(self) -> Layout:
+        return [TextDisplay(self.problem[:1_000] or "…"), Row(Button(self.again, label=self.label))]
+
+    @handler(opens_form=True)
+    async def again(self, ctx: ComponentContext) -> None:
+        found = decode_id(self.target)
+        route = ctx.app.views.route(found[0].name, found[1]) if found else None
+        if route and route.form:
+            names = [name for name, each in route.form.fields.items() if isinstance(each, Field)]
+            await ctx.open_as(route.form(**{name: self.values.get(name) for name in names}), self.target)
+
+
+Work: TypeAlias = Callable[[], Awaitable[Any]]
+
+
 class Dispatch:
     """Runs accepted events, each to its end: done, failed, or still in the inbox for the next start."""
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self._lanes: dict[RecordId, Lane] = {}
         self.slots = asyncio.Semaphore(app.config.max_handlers)
         self._gate, self._taking = asyncio.Lock(), asyncio.Lock()
+        self._remembered: dict[RecordId, tuple[Saved, float]] = {}
 
     async def recover(self) -> None:
         """Put what an earlier process left in the queue, in front of anything new.
@@ -2150,7 +3497,7 @@ class Dispatch:
     def _repair(self, saved: Saved) -> None:
         cls = self._app.views.classes.get(saved.id.name)
         try:
-            if cls:
+            if cls and issubclass(cls, View):
                 self._app.show(saved, lay_out(decode_state(cls, saved), saved.id), None)
         except Exception as error:
             log.error("%s %s cannot be shown: %s", *saved.id, error)
@@ -2165,10 +3512,11 @@ class Dispatch:
 
     async def run(self, event: Event, *, alone: bool = False) -> None:
         """Run one accepted event to its end, after those before it. `alone`: nothing else is started meanwhile."""
-        ctx: Context | None = None
+        ctx: EventContext | None = None
         try:
             ctx, run = self._read(event)
-            ctx.start_timer()
+            if isinstance(ctx, Context):
+                ctx.start_timer()
             await self._gate.acquire()  # a lock lets in in the order of asking
             with contextlib.ExitStack() as gate:
                 gate.callback(self._gate.release)
@@ -2178,9 +3526,8 @@ class Dispatch:
                 else:
                     gate.close()
                 await run()
-                if not ctx.applied:
-                    await self._app.store.commit([], event.key)
-            await self._settle(ctx)
+            if isinstance(ctx, Context):
+                await self._settle(ctx)
         except StoreError as error:
             self._app.stop(error)
         except (Exception, asyncio.CancelledError) as error:
@@ -2189,101 +3536,271 @@ class Dispatch:
                 raise  # the bot is stopping: the event stays in the inbox
             await self._fail(ctx, event, error)
 
-    def _read(self, event: Event) -> tuple[Context, Callable[[], Awaitable[None]]]:
+    # From an event to the work it means. What cannot be read raises, and is on the failed list then.
+
+    def _read(self, event: Event) -> tuple[EventContext, Work]:
+        kind = event.key.partition(":")[0]
+        if kind == "interaction":
+            return self._read_interaction(event)
+        ctx = EventContext(self._app, event)
+        if kind == "expiry":
+            return ctx, functools.partial(self._expire, ctx, expired_record(event.body))
+        body = read_json(event.body)
+        if kind == "timer":
+            *id, name = body["call"]
+            route = self._app.views.route(id[0], name)
+            if route is None:
+                raise LookupError(f"there is no handler {name} of {id[0] or 'its own'}. Is it listed in your_bot?")
+            ctx.what = route.place
+            return ctx, functools.partial(self._call, ctx, route, RecordId(*id), json.dumps(body["arguments"]))
+        if kind == "repeat":
+            repeat = self._app.repeats.get(body["repeat"])
+            return ctx, functools.partial(self._repeat, ctx, repeat) if repeat else ctx.save
+        listener = self._app.listeners[body["listener"]]
+        return ctx, functools.partial(self._hear, ctx, listener, body)
+
+    def _read_interaction(self, event: Event) -> tuple[EventContext, Work]:
         interaction = msgspec.json.decode(event.body, type=Interaction, strict=False)
-        if interaction.type == hikari.InteractionType.MESSAGE_COMPONENT:
+        if interaction.type in (hikari.InteractionType.MESSAGE_COMPONENT, hikari.InteractionType.MODAL_SUBMIT):
             click = ComponentContext(self._app, event, interaction)
             found = decode_id(click.custom_id)
-            if found and (route := self._app.views.route(found[0].name, found[1])):
-                click.auto_defer = route.auto_defer
-                return click, functools.partial(self._click, click, route, found[0], found[2])
+            route = self._app.views.route(found[0].name, found[1]) if found else None
+            if found and route:
+                click.auto_defer = route.auto_defer if click.place else AutoDefer.MESSAGE
+                click.what = route.place
+                id = found[0]
+                if id.key.startswith(IN_MESSAGE) and click.place:
+                    id = RecordId(id.name, f"{IN_MESSAGE}{click.place.message}")
+                return click, functools.partial(self._call, click, route, id, found[2])
             log.warning("%s: no handler for %r. Is its view listed in your_bot?", event.key, click.custom_id)
-            return click, functools.partial(click.respond, click.texts.expired, ephemeral=True)
+            return click, functools.partial(self._expired, click)
         if interaction.type == hikari.InteractionType.APPLICATION_COMMAND:
             ctx = CommandContext(self._app, event, interaction)
-            if command := self._app.commands.get(interaction.data.name):
-                ctx.auto_defer = command.auto_defer
-                return ctx, functools.partial(self._command, ctx, command, interaction.data.options)
-            log.warning("%s: no command /%s. Is it listed in your_bot?", event.key, interaction.data.name)
-            return ctx, functools.partial(ctx.respond, ctx.texts.expired, ephemeral=True)
+            name, options = command_path(interaction.data)
+            if command := self._app.commands.get((interaction.data.type, name)):
+                ctx.auto_defer, ctx.what = command.auto_defer, f"/{name}"
+                return ctx, functools.partial(self._command, ctx, command, options)
+            log.warning("%s: no command /%s. Is it listed in your_bot?", event.key, name)
+            return ctx, functools.partial(self._expired, ctx)
         raise ValueError(f"an interaction of type {interaction.type} is not for this bot")
+
+    async def _expired(self, ctx: Context) -> None:
+        await ctx.respond(ctx.texts.expired, ephemeral=True)
+        await ctx.save()
+
+    # Running it.
+
+    async def _try(self, ctx: EventContext, work: Work, *mine: RecordId) -> None:
+        """Run the work and commit what it changed; after a conflict again, with the records it asked for to itself."""
+        wanted = frozenset[RecordId]()
+        for attempt in range(1, HANDLER_TRIES + 1):
+            async with self._app.lanes.hold(wanted):
+                ctx.held = wanted | {*mine}
+                try:
+                    await work()
+                    if not ctx.is_saved:
+                        await ctx.save()
+                    return
+                except (StateConflictError, StateUnreadableError):  # the next round may find it gone, or still so
+                    if attempt == HANDLER_TRIES or ctx.applied or ctx.said:
+                        raise
+            wanted |= ctx.touched
+            ctx.start_over()
 
     async def _command(self, ctx: CommandContext, command: Command, given: Sequence[JSON]) -> None:
         async with self.slots:
-            await command.function(ctx, **option_values(command, given))
+            await self._try(ctx, functools.partial(self._run_command, ctx, command, given))
         if ctx.answer in (Answer.NONE, Answer.THINKING):
             log.warning("/%s ended without an answer. Call ctx.respond(…) in it.", command.name)
+
+    async def _run_command(self, ctx: CommandContext, command: Command, given: Sequence[JSON]) -> None:
+        if not await self._is_ready(ctx, f"/{command.name}", command.cooldown):
+            return
+        function: Any = command.function
+        if command.type is hikari.CommandType.SLASH:
+            await function(ctx, **option_values(command, given, lambda: ctx.found))
+        else:
+            await function(ctx, ctx.found[ctx.target])
+
+    async def _is_ready(self, ctx: Context, what: str, cooldown: float) -> bool:
+        """Return whether the person may use it again, and then take the next turn; tell them otherwise."""
+        until = time.time() + cooldown
+        if not cooldown or await ctx.claim(key := f"cooldown:{what}:{ctx.user.id}", until):
+            return True
+        before = await self._app.store.load(RecordId(Claim.registration.name, key))
+        ctx.start_over()
+        await ctx.respond(
+            ctx.texts.wait.format(when=f"<t:{int((before and before.expires_at) or until)}:R>"), ephemeral=True
+        )
+        return False
+
+    async def _call(self, ctx: EventContext, route: Route, id: RecordId, raw_arguments: str) -> None:
+        arguments = route.arguments.decode(raw_arguments)  # a forged custom id ends here
+        if route.view is None:
+            async with self.slots:
+                await self._try(ctx, functools.partial(self._guard, ctx, route, None, arguments))
+            return
+        async with self._app.lanes.enter(id) as lane, self.slots:
+            await self._try(ctx, functools.partial(self._handle, ctx, route, lane, id, arguments), id)
+
+    async def _handle(
+        self, ctx: EventContext, route: Route, lane: Lane, id: RecordId, arguments: tuple[Any, ...]
+    ) -> None:
+        view_class: Any = route.view
+        saved, lane.saved = await self._load(ctx, lane, id), None
+        click = ctx if isinstance(ctx, ComponentContext) else None
+        if saved is None:
+            if click:
+                await view_class.on_state_missing(click)
+            return
+        view = decode_state(view_class, saved)
+        ctx.bind(view, saved)
+        if click and not await view.check(click):
+            if not click.said:
+                await click.respond(click.texts.not_for_you, ephemeral=True)
+        elif not click or await self._is_free(click, route, saved):
+            await self._guard(ctx, route, view, arguments)
+        lane.saved = ctx.saved
+
+    async def _is_free(self, click: ComponentContext, route: Route, saved: Saved) -> bool:
+        """Return whether a handler for single use, or one with a cooldown, may run; tell the person otherwise."""
+        key = f"once:{':'.join(saved.id)}:{route.place}"
+        if route.options.once and not await click.claim(key, saved.expires_at):
+            click.start_over()
+            await click.respond(click.texts.used, ephemeral=True)
+            return False
+        return await self._is_ready(click, route.place, route.options.cooldown)
+
+    async def _guard(self, ctx: EventContext, route: Route, view: View | None, arguments: tuple[Any, ...]) -> None:
+        """Call the handler; let a form be filled in again, or the view deal with its error."""
+        first: list[Any] = [view] if view else []
+        try:
+            if route.form and isinstance(ctx, ComponentContext):
+                form = route.form.read(ctx.typed, ctx.found)
+                first = [view, ctx, form] if view else [form, ctx]
+            await route.function(*(first if route.form else [*first, ctx]), *arguments)
+        except FormError as error:
+            if not isinstance(ctx, ComponentContext) or not route.form:
+                raise
+            again = FormAgain(str(error), ctx.texts.again, ctx.custom_id, ctx.typed)
+            ctx.start_over()
+            await ctx.respond(again, ephemeral=True)
+        except (StateConflictError, StateUnreadableError, StoreError, ExpiredError):
+            raise
+        except Exception as error:
+            if view is None or ctx.applied:
+                raise
+            ctx.start_over()
+            await view.on_error(ctx, error)
+        else:
+            if view and ctx.saved and (changed := unsaved_fields(view, ctx.saved)):
+                log.warning(
+                    "%s changed %s and did not save it. End it with: await ctx.rerender()", route.place, changed
+                )
+
+    async def _load(self, ctx: EventContext, lane: Lane, id: RecordId) -> Saved | None:
+        if id.key.startswith(IN_MESSAGE):
+            known = self._remembered.get(id)
+            return known[0] if known else self._carried(ctx, id)
+        if lane.saved and not (lane.saved.expires_at and lane.saved.expires_at <= time.time()):
+            return lane.saved
+        return await self._app.store.load(id)
+
+    def _carried(self, ctx: EventContext, id: RecordId) -> Saved | None:
+        return gather(id, ctx.carried, ctx.place) if isinstance(ctx, ComponentContext) and ctx.place else None
+
+    def remember(self, saved: Saved) -> None:
+        """Keep a message's newest state while clicks that carry an older one can still arrive."""
+        self._remembered[saved.id] = saved, time.monotonic() + REMEMBERED_S
+
+    def forget_old(self) -> None:
+        """Drop the states of messages that were not clicked for a while."""
+        now = time.monotonic()
+        self._remembered = {id: kept for id, kept in self._remembered.items() if kept[1] > now}
+
+    async def _expire(self, ctx: EventContext, saved: Saved) -> None:
+        cls = self._app.views.classes.get(saved.id.name)
+        if cls is None or not issubclass(cls, View):
+            await ctx.save()
+            return
+        view = decode_state(cls, saved)
+        ctx.what = f"{cls.__name__}.on_expire"
+        async with self._app.lanes.enter(saved.id), self.slots:
+            ctx.bind(view, saved)
+            await self._try(ctx, functools.partial(view.on_expire, ctx), saved.id)
+
+    async def _repeat(self, ctx: EventContext, repeat: Repeat) -> None:
+        # First of all the next time: it must come even if this run fails.
+        await self._app.set_repeat(repeat)
+        ctx.what = getattr(repeat.function, "__name__", "")
+        async with self._app.lanes.enter(RecordId("", repeat.timer)), self.slots:  # never twice at once
+            await self._try(ctx, functools.partial(repeat.function, ctx))
+
+    async def _hear(self, ctx: EventContext, listener: Listener, body: JSON) -> None:
+        ctx.what = getattr(listener.function, "__name__", "")
+        events = self._app.gateway.read_event(body["name"], body["shard"], body["data"])
+        found = next((each for each in events if isinstance(each, listener.event)), None)
+        if found is None:
+            await ctx.save()
+            return
+        async with self.slots:
+            await self._try(ctx, functools.partial(listener.function, ctx, found))
+
+    async def suggest(self, data: JSON) -> None:
+        """Answer a question for suggestions, at once: it is never kept, for nobody waits for it after a restart."""
+        try:
+            interaction = msgspec.convert(data, Interaction, strict=False)
+            event = Event(EventKey(f"interaction:{interaction.id}"), write_json(data))
+            ctx, (name, options) = AutocompleteContext(self._app, event, interaction), command_path(interaction.data)
+            ctx.options = {each["name"]: each.get("value") for each in options}
+            asked = next(each for each in options if each.get("focused"))
+            suggest = self._app.commands[interaction.data.type, name].suggest[asked["name"]]
+            found: Sequence[Any] = await suggest(ctx, asked["value"])
+            pairs: list[Any] = [each if isinstance(each, tuple) else (str(each), each) for each in found[:25]]
+            choices = [hikari.impl.AutocompleteChoiceBuilder(str(name)[:100], value) for name, value in pairs]
+            await self._app.rest.create_autocomplete_response(interaction.id, interaction.token, choices)
+        except hikari.NotFoundError:
+            pass  # the person typed on, or gave up
+        except Exception as error:
+            log.warning("no suggestions for /%s: %r", data.get("data", {}).get("name"), error)
 
     async def _settle(self, ctx: Context) -> None:
         """Leave nobody waiting for an answer that the handler did not give."""
         try:
             if ctx.answer is Answer.THINKING or (ctx.answer is Answer.NONE and isinstance(ctx, CommandContext)):
                 await ctx.respond(ctx.texts.done, ephemeral=True)
-            elif ctx.answer is Answer.NONE and not ctx.shown:
+            elif ctx.answer is Answer.NONE and not ctx.shown and ctx.place:
                 await ctx.answer_first(Reply.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED)
+            elif ctx.answer is Answer.NONE and not ctx.shown:
+                await ctx.respond(ctx.texts.done, ephemeral=True)
         except Exception as error:  # the handler did its work: this is no failure of its event
             log.warning("%s: the person could not be answered: %s", ctx.event.key, error)
 
-    async def _click(self, click: ComponentContext, route: Route, id: RecordId, raw_arguments: str) -> None:
-        arguments = route.arguments.decode(raw_arguments)  # a forged custom id ends here
-        async with self._lane(id) as lane, self.slots:
-            for attempt in range(1, HANDLER_TRIES + 1):
-                saved, lane.saved = await self._load(lane, id), None
-                if saved is None:
-                    await route.view.on_state_missing(click)
-                    return
-                try:
-                    await self._handle(click, route, saved, arguments)
-                    lane.saved = click.bound[1]
-                    return
-                except (
-                    StateConflictError,
-                    StateUnreadableError,
-                ):  # in the next round it may be gone, or unreadable still
-                    if attempt == HANDLER_TRIES or click.applied or click.said:
-                        raise
-
-    async def _load(self, lane: Lane, id: RecordId) -> Saved | None:
-        if lane.saved and not (lane.saved.expires_at and lane.saved.expires_at <= time.time()):
-            return lane.saved
-        return await self._app.store.load(id)
-
-    async def _handle(self, click: ComponentContext, route: Route, saved: Saved, arguments: tuple[Any, ...]) -> None:
-        view = decode_state(route.view, saved)
-        click.bind(view, saved)
-        if not await view.check(click):
-            if not click.said:
-                await click.respond(click.texts.not_for_you, ephemeral=True)
-            return
-        await route.function(view, click, *arguments)
-        if changed := unsaved_fields(view, click.bound[1]):
-            log.warning("%s changed %s and did not save it. End it with: await ctx.rerender()", route.place, changed)
-
-    async def _fail(self, ctx: Context | None, event: Event, error: BaseException) -> None:
+    async def _fail(self, ctx: EventContext | None, event: Event, error: BaseException) -> None:
         failure = Failure.of(error)
-        trace = None if isinstance(error, ExpiredError) else error
+        frame = error.__traceback__
+        while frame and isinstance(frame.tb_frame.f_locals.get("self"), Dispatch):
+            frame = frame.tb_next  # the traceback begins with the handler: the way there is always the same
+        trace = None if isinstance(error, ExpiredError) else (type(error), error, frame or error.__traceback__)
         what = f"{event.key} ({ctx.what})" if ctx else event.key
         log.error("%s failed and is on the failed list: %s: %s", what, *failure[:2], exc_info=trace)
         try:
             await self._app.store.fail(event, failure)
-            if ctx and not (ctx.answer is Answer.EXPIRED or isinstance(error, ExpiredError)):
+            if isinstance(ctx, Context) and not (ctx.answer is Answer.EXPIRED or isinstance(error, ExpiredError)):
+                ctx.start_over()
                 await ctx.respond(ctx.texts.failed, ephemeral=True)
         except StoreError as store_error:
             self._app.stop(store_error)
         except Exception as answer_error:
             log.info("%s: the person could not be told: %s", event.key, answer_error)
 
-    @contextlib.asynccontextmanager
-    async def _lane(self, id: RecordId) -> AsyncGenerator[Lane]:
-        lane = self._lanes.setdefault(id, Lane())
-        lane.users += 1
-        try:
-            async with lane.lock:  # asyncio's lock lets its waiters in in the order they came
-                yield lane
-        finally:
-            lane.users -= 1
-            if not lane.users:
-                del self._lanes[id]
+
+def command_path(data: Interaction.Data) -> tuple[str, Sequence[JSON]]:
+    """Return the whole name of a used command, groups and all, and the options given to it."""
+    name, options = data.name, data.options
+    while options and options[0].get("type") in (hikari.OptionType.SUB_COMMAND, hikari.OptionType.SUB_COMMAND_GROUP):
+        name, options = f"{name} {options[0]['name']}", options[0].get("options", [])
+    return name, options
 
 
 # ---- 8. Gateway ------------------------------------------------------------------------------------------------------
@@ -2301,7 +3818,7 @@ REFUSED: Mapping[
     4011: "Discord wants more shards for this many servers. Raise SHARD_COUNT.",
     4012: "Discord no longer speaks this version of its gateway. Get a newer bot.py and hikari.",
     4013: "Discord does not know one of the intents asked for. Look at app.intents in your_bot.",
-    4014: "Discord refuses an intent of app.intents. Switch it on at your application's page (Bot, Intents).",
+    4014: "Discord refuses {intents}. Switch it on at your application's page (Bot, Privileged Gateway Intents).",
 }
 # hikari reads these fields without looking whether they are there.
 READ_BY_HIKARI: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -2356,7 +3873,7 @@ class Tap:
 class Shard(hikari.impl.GatewayShardImpl):
     """hikari's shard, begun where the stored session ended."""
 
-    __slots__ = ("_tap", "cursor", "gateway")
+    __slots__ = ("_tap", "cursor", "gateway", "received")
 
     def __init__(self, gateway: Gateway, cursor: Cursor | None, **kwargs: Any) -> None:
         self._tap: Tap | None = None
@@ -2374,7 +3891,12 @@ class Shard(hikari.impl.GatewayShardImpl):
     def _ws(self, transport: Any) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
         self._tap = None if transport is None else Tap(self, transport)
 
+    def get_user_id(self) -> hikari.Snowflake:
+        """Return the bot's own id, also for what is replayed before RESUMED: hikari would say "not connected" then."""
+        return super().get_user_id() if self._user_id is None else self._user_id
+
     async def _connect(self) -> Any:
+        self.received = 0
         try:
             if self._seq is None:  # before the socket is open: it would time out while others have their turn
                 await self.gateway.identify_turn(self.id)
@@ -2401,31 +3923,65 @@ class Shard(hikari.impl.GatewayShardImpl):
             self.cursor = Cursor(self.id, self.gateway.fingerprint, session, seq, url, me)
             self.gateway.app.accept(None, self.cursor)
         elif self.cursor:
+            if name == "RESUMED":
+                log.info("shard %d has resumed its session: %d events were replayed", self.id, self.received)
+            self.received += 1
             self.cursor = self.cursor._replace(seq=seq)
-            event = interaction_event(data, f"{self.cursor.session}:{seq}") if name == "INTERACTION_CREATE" else None
-            if event:
-                self.gateway.app.accept(event, self.cursor)
-            else:
-                self.gateway.app.store.move_cursor(self.cursor)
+            self.gateway.take(name, data, self.cursor)
 
     async def forget(self, why: str) -> None:
         """Start over with a new session; what was sent since the last event is recorded as a gap."""
         if self.cursor:
-            log.warning("the gateway session cannot be resumed (%s): events since its end may be missing", why)
             self.cursor = self._seq = self._session_id = self._resume_gateway_url = None
             await self.gateway.app.store.forget(self.id, why)
 
 
-def interaction_event(data: Any, otherwise: str) -> Event | None:
-    """Return an interaction's event, or None for a question of autocomplete: nobody waits for that after a restart.
+def interaction_event(data: Any, otherwise: str) -> Event:
+    """Return an interaction's event.
 
     Its key is the same through gateway and HTTP and for every copy; `otherwise` serves where there is no id.
     """
-    fields: JSON = typing.cast("JSON", data) if isinstance(data, dict) else {}
-    if fields.get("type") == hikari.InteractionType.AUTOCOMPLETE:
-        return None
-    id = str(fields.get("id"))
+    id = str(typing.cast("JSON", data).get("id") if isinstance(data, dict) else None)
     return Event(EventKey(f"interaction:{id if id.isdecimal() else otherwise}"), write_json(data))
+
+
+def gone_with(name: str, data: JSON) -> Gone | None:
+    """Return what a gateway event says was deleted, or None."""
+    if name == "MESSAGE_DELETE":
+        return Gone(channel=int(data["channel_id"]), messages=(int(data["id"]),))
+    if name == "MESSAGE_DELETE_BULK":
+        return Gone(channel=int(data["channel_id"]), messages=tuple(map(int, data["ids"])))
+    if name in ("CHANNEL_DELETE", "THREAD_DELETE"):
+        return Gone(channel=int(data["id"]))
+    if name == "GUILD_DELETE" and not data.get("unavailable"):  # that would be an outage
+        return Gone(guild=int(data["id"]))
+    return None
+
+
+# Events that clean up are asked for where there is something to clean up. None of these intents is privileged.
+CLEANING_INTENTS = hikari.Intents.GUILDS | hikari.Intents.GUILD_MESSAGES | hikari.Intents.DM_MESSAGES
+
+
+async def unheard(event: hikari.Event) -> None:
+    """Do nothing: the reader gives its events to nobody."""
+
+
+class Reader(hikari.impl.EventManagerImpl):
+    """Makes hikari's events of payloads without handing them to anybody."""
+
+    def read(self, name: str, shard: Any, data: JSON) -> list[hikari.Event]:
+        """Return the events that the payload means."""
+        self._found: list[hikari.Event] = []
+        getattr(self, f"on_{name.lower()}")(shard, data)
+        return self._found
+
+    def dispatch(self, event: hikari.Event, *, return_tasks: bool = False) -> Any:
+        self._found.append(event)
+
+    def makes(self, name: str, event: type[hikari.Event]) -> bool:
+        """Return whether payloads of that name become events of that type."""
+        bits = getattr(getattr(self, f"on_{name.lower()}", None), "__events_bitmask__", 0)
+        return bool(event.bitmask() and bits & event.bitmask() == event.bitmask())
 
 
 class Gateway(hikari.GatewayBot):
@@ -2436,17 +3992,56 @@ class Gateway(hikari.GatewayBot):
         # Connections are kept: hikari makes a new one for every answer, for the sake of Windows.
         settings = hikari.impl.HTTPSettings(force_close_transports=sys.platform == "win32")
         cache = hikari.impl.CacheSettings(components=hikari.api.CacheComponents.ME)
+        intents = app.all_intents
         super().__init__(
-            config.token, banner=None, logs=None, suppress_optimization_warning=True, intents=app.intents,
+            config.token, banner=None, logs=None, suppress_optimization_warning=True, intents=intents,
             rest_url=config.api, loads=read_json, http_settings=settings, cache_settings=cache,
             auto_chunk_members=False,
         )  # fmt: skip
         self.app, self._count = app, config.shard_count
-        # RESUME continues a session with its old intents and shard count: with others it must not be tried.
-        identity = [config.token, int(app.intents), self._count]
+        # RESUME continues a session as it was identified: with another token, intents and so on it must not be tried.
+        identity = [config.token, int(intents), self._count, int(self.capabilities)]
         self.fingerprint = hashlib.sha256(write_json(identity)).hexdigest()
         self._turn, self._identified_at = asyncio.Lock(), dict[int, float]()
         self.subscribe(hikari.ShardResumedEvent, self._on_resumed)
+        self._reader, self._heard = (
+            Reader(self.entity_factory, self.event_factory, intents, auto_chunk_members=False),
+            dict[str, list[str]](),
+        )
+        for listener in app.listeners.values():
+            self._reader.subscribe(listener.event, unheard)  # hikari makes no events that nobody asked for
+
+    def take(self, name: str, data: Any, cursor: Cursor) -> None:
+        """Hand a dispatch on: what is to be done goes to the inbox with its cursor, all else moves the cursor alone."""
+        app, otherwise = self.app, f"{cursor.session}:{cursor.seq}"
+        is_question = isinstance(data, dict) and data.get("type") == hikari.InteractionType.AUTOCOMPLETE  # pyright: ignore
+        if name == "INTERACTION_CREATE" and not is_question:
+            app.accept(interaction_event(data, otherwise), cursor)
+            return
+        if name == "INTERACTION_CREATE":
+            app.spawn(app.dispatch.suggest(data))
+        if gone := gone_with(name, data):
+            app.spawn(app.store.clean_up(gone))  # written before the cursor, for writes keep their order
+        if name not in self._heard:
+            self._heard[name] = [key for key, each in app.listeners.items() if self._reader.makes(name, each.event)]
+        events = list[Event]()
+        for key in self._heard[name]:
+            body = write_json({"listener": key, "name": name, "shard": cursor.shard, "data": data})
+            event = Event(EventKey(f"gateway:{otherwise}:{key}"), body)
+            if app.listeners[key].durable:
+                events.append(event)
+            else:
+                app.spawn(app.dispatch.run(event))  # never accepted, so a crash loses it
+        for event in events[:-1]:  # the cursor goes with the last of them, so that none is lost
+            app.accept(event, None)
+        if events:
+            app.accept(events[-1], cursor)
+        else:
+            app.store.move_cursor(cursor)
+
+    def read_event(self, name: str, shard: int, data: JSON) -> list[hikari.Event]:
+        """Return hikari's events for a payload."""
+        return self._reader.read(name, self._shards.get(shard) or next(iter(self._shards.values())), data)
 
     async def live(self) -> None:
         """Connect and stay so until a shard is closed. Raises OperatorError when Discord refuses the bot."""
@@ -2462,7 +4057,8 @@ class Gateway(hikari.GatewayBot):
             await self.join()
         except hikari.GatewayServerClosedConnectionError as error:
             if sentence := REFUSED.get(int(error.code or 0)):
-                raise OperatorError(sentence) from error
+                asked = self.intents & hikari.Intents.ALL_PRIVILEGED
+                raise OperatorError(sentence.format(intents=asked.name if asked else "an intent")) from error
             raise
         except hikari.UnauthorizedError as error:
             raise OperatorError(REFUSED[4004]) from error
@@ -2491,7 +4087,7 @@ class Gateway(hikari.GatewayBot):
         shard = Shard(
             self, cursor, http_settings=self.http_settings, proxy_settings=self.proxy_settings, intents=self.intents,
             event_manager=self._event_manager, event_factory=self._event_factory, dumps=self._dumps, loads=self._loads,
-            shard_id=shard_id, token=self._token, **kwargs,
+            shard_id=shard_id, token=self._token, capabilities=self.capabilities, **kwargs,
         )  # fmt: skip
         self._shards[shard_id] = shard  # replayed events come before start() returns
         await shard.start()
@@ -2527,39 +4123,72 @@ class Gateway(hikari.GatewayBot):
 class App:
     """A bot: its views and commands, its store, and Discord.
 
-    your_bot may set `texts` (what it says of its own accord), `intents` (which other gateway events it wants) and
-    `activity` (what people see under its name). `rest` is hikari's REST client and `entities` its entity factory.
+    your_bot may set `texts` (what it says of its own accord), `intents` (gateway events it wants beyond those it
+    listens to) and `activity` (what people see under its name). `rest` is hikari's REST client and `entities` its
+    entity factory.
     """
 
     def __init__(self, config: Config, store: Store | None = None) -> None:
         self.config = config
         self.texts: dict[str, Texts] = {"": Texts()}
         self.intents, self.activity = hikari.Intents.NONE, typing.cast("hikari.Activity | None", None)
-        self.views, self.commands = Views(), dict[str, Command]()
+        self.views, self.commands = Views(), dict[tuple[int, str], Command]()
+        self.listeners, self.repeats, self.lanes = dict[str, Listener](), dict[str, Repeat](), Lanes()
         self._given_store = store
         self._tasks: set[asyncio.Task[Any]] = set()
         self._displays: dict[RecordId, Display] = {}
         self._ending: BaseException | None = None
-        self._recovered = False
+        self._recovered, self._due = False, asyncio.Event()
+        self.add(Claim, FormAgain)
 
     def add(self, *things: Any) -> None:
-        """Register views (marked by @register) and commands (marked by @command). Raises OperatorError."""
+        """Register views, records, forms, and functions that a decorator marked. Raises OperatorError."""
         for thing in things:
-            if inspect.isclass(thing) and issubclass(thing, View):
-                self.views.add(thing)
+            name, cls = getattr(thing, "__name__", ""), typing.cast("Any", thing if inspect.isclass(thing) else None)
+            if cls and issubclass(cls, Record):
+                self.views.add(cls)
+            elif is_form(cls):
+                self.views.add_form(cls)
             elif is_marked(thing, "command"):
-                command = read_command(typing.cast("Handler", thing))
-                if command.name in self.commands:
-                    raise OperatorError(f"/{command.name} is there twice. Rename one of the two commands.")
-                self.commands[command.name] = command
+                self._add_command(read_command(typing.cast("Handler", thing)))
+            elif is_marked(thing, "listener"):
+                claim_name(self.listeners, name, thing.__dict__["listener"])
+            elif is_marked(thing, "repeat"):
+                claim_name(self.repeats, name, thing.__dict__["repeat"])
+            elif is_marked(thing, "handler"):
+                self.views.add_function(typing.cast("Handler", thing))
             else:
-                raise OperatorError(f"{thing!r} is neither a view nor a command. Mark it with @register or @command.")
+                raise OperatorError(
+                    f"{thing!r} is neither a view nor a command. Mark it with @register, @command, @listen, @every,"
+                    " @daily or @handler."
+                )
 
-    async def build(self, view: View) -> list[Built]:
-        """Save a new view and return the components for one message: `rest.create_message(channel, components=…)`."""
-        self.views.require(view)
-        view, saved = await create_record(self.store, view, new_key(), time.time())
-        return lay_out(view, saved.id)
+    def _add_command(self, command: Command) -> None:
+        if self.commands.setdefault((command.type, command.name), command) is not command:
+            raise OperatorError(f"/{command.name} is there twice. Rename one of the two commands.")
+        listed(self.commands.values())
+
+    @property
+    def all_intents(self) -> hikari.Intents:
+        """The intents of `intents`, of all listeners, and of what tells that a view's message was deleted."""
+        has_views = any(not name.startswith("_") for name in self.views.that_end)
+        ours = CLEANING_INTENTS if has_views else hikari.Intents.NONE
+        return union((self.intents, ours, *(each.intents for each in self.listeners.values())))
+
+    def known(self, view: V) -> V:
+        """Return the view. Raises LayoutError when its class is not listed."""
+        self.views.require(type(view))
+        return view
+
+    async def build(self, view: View) -> Body:
+        """Save a new view and return what to send: `rest.create_message(channel, **await app.build(view))`."""
+        view, saved = await create_record(self.store, self.known(view), new_key(), time.time())
+        body = lay_out(view, saved.id)
+        return body | {"flags": flags_of(body, False)}
+
+    async def send(self, channel: hikari.Snowflakeish, what: str | View | Layout) -> hikari.Message:
+        """Post a message in a channel. In a handler, `ctx.send` does it once even over a crash."""
+        return await post(self, channel, what, new_key())
 
     async def failed(self) -> list[FailedEvent]:
         """Return the failed list, oldest first."""
@@ -2574,6 +4203,99 @@ class App:
     async def discard_failed(self, *keys: str) -> int:
         """Delete failed events (without keys: all of them) and return how many."""
         return await self.store.discard_failed(keys)
+
+    # Records and views from anywhere, outside of a handler too.
+
+    @contextlib.asynccontextmanager
+    async def record(self, cls: type[R], *key: Any) -> AsyncGenerator[R]:
+        """Have a record to yourself, and save it at the end: `async with app.record(Score, guild, user) as score:`.
+
+        In a handler use `ctx.record`, which saves with the event. Raises StateUnreadableError.
+        """
+        self.views.require(cls)
+        id = record_id(cls, key)
+        async with self.lanes.enter(id):
+            saved = await self.store.load(id)
+            record = decode_state(cls, saved) if saved else cls()
+            saved = saved or first_saved(record, id, time.time())
+            yield record
+            if (data := encode_state(record)) != saved.data:
+                await self.store.commit([saved._replace(data=data, model=cls.registration.version)], None)
+
+    async def records(self, cls: type[R], *prefix: Any, by: str = "", top: int = 0) -> AsyncGenerator[tuple[str, R]]:
+        """Yield the last part of the key and the record of all whose key begins so: `app.records(Score, guild_id)`.
+
+        In the order of their keys; with `by="points"` the highest first, `top` of them (100). What cannot be read is
+        left out.
+        """
+        self.views.require(cls)
+        if by not in ("", *cls.__struct_fields__):
+            raise ValueError(f"{cls.__name__} has no field {by!r}.")
+        query = Query(cls.registration.name, record_id(cls, prefix).key, by=by, limit=(top or 100) if by else 500)
+        async for saved in self._each(query):
+            with contextlib.suppress(StateUnreadableError):
+                yield saved.id.key.rpartition(":")[2], decode_state(cls, saved)
+
+    async def _each(self, query: Query) -> AsyncGenerator[Saved]:
+        while found := await self.store.find(query):
+            for saved in found:
+                yield saved
+            if query.by:
+                return
+            query = query._replace(after=found[-1].id.key)
+
+    async def remove(self, cls: type[Record], *key: Any) -> None:
+        """Delete a record of that key, if there is one."""
+        id = record_id(cls, key)
+        async with self.lanes.enter(id):
+            if saved := await self.store.load(id):
+                await self.store.commit([saved._replace(data=b"")], None)
+
+    async def find(
+        self, cls: type[V], *, channel: int | None = None, message: int | None = None
+    ) -> AsyncGenerator[tuple[RecordId, V]]:
+        """Yield id and state of the views of a class; those in a channel or of one message alone, if that is given."""
+        async for saved in self._each(Query(cls.registration.name, channel=channel, message=message)):
+            with contextlib.suppress(StateUnreadableError):
+                yield saved.id, decode_state(cls, saved)
+
+    async def update(self, id: RecordId, change: Callable[[Any], None]) -> None:
+        """Change a view from outside of a click, `change(view)`, and show it: in its turn, like a click.
+
+        Raises LookupError when it is gone, StateUnreadableError, LayoutError.
+        """
+        async with self.lanes.enter(id) as lane:
+            saved, lane.saved = lane.saved or await self.store.load(id), None
+            cls = self.views.classes.get(id.name)
+            if saved is None or cls is None or not issubclass(cls, View):
+                raise LookupError(f"there is no {id.name} {id.key} (any more)")
+            view = decode_state(cls, saved)
+            change(view)
+            body, model = lay_out(view, id), cls.registration.version
+            await self.store.commit([saved._replace(data=encode_state(view), model=model)], None)
+        self.show(saved._replace(version=saved.version + 1), body, None)
+
+    # What is to happen later.
+
+    async def later(self, when: float | str | datetime.datetime, function: Handler, *args: Any) -> EventKey:
+        """Call a function marked by @handler and listed in your_bot later; see EventContext.later."""
+        body = timer_body(self.views, RecordId("", ""), getattr(function, "__name__", ""), args)
+        key = EventKey(f"timer:{new_key()}")
+        await self.store.commit([], None, [Timer(key, moment(when), body)])
+        return key
+
+    async def cancel(self, key: EventKey) -> None:
+        """Take back what `later` set."""
+        await self.store.commit([], None, [Timer(key, None)])
+
+    async def set_repeat(self, repeat: Repeat) -> None:
+        """Set the timer for the next run."""
+        body = write_json({"repeat": getattr(repeat.function, "__name__", "")})
+        await self.store.commit([], None, [Timer(EventKey(repeat.timer), repeat.next_after(time.time()), body)])
+
+    def wake(self) -> None:
+        """Look at once for what is due."""
+        self._due.set()
 
     # What the other sections use.
 
@@ -2592,12 +4314,12 @@ class App:
         ):  # those are the handler's to read
             log.warning("%s", error, exc_info=None if isinstance(error, hikari.HikariError) else error)
 
-    def show(self, saved: Saved, layout: list[Built], click: ComponentContext | None) -> None:
+    def show(self, saved: Saved, body: Body, click: ComponentContext | None) -> None:
         """Bring the record's message to this version and answer the click."""
         if saved.id not in self._displays:
             self._displays[saved.id] = Display(self, saved)
             self.spawn(self._run_display(saved.id))
-        self._displays[saved.id].show(saved, layout, click)
+        self._displays[saved.id].show(saved, body, click)
 
     async def _run_display(self, id: RecordId) -> None:
         try:
@@ -2637,6 +4359,8 @@ class App:
             await self._live()
             if self._ending is None:
                 await self.store.release()
+                left = len(await self.store.pending())
+                log.info("stopped; Discord keeps the session for some minutes, and the inbox %d events", left)
         finally:
             await self.store.close()
         if self._ending:
@@ -2645,10 +4369,11 @@ class App:
     async def _live(self) -> None:
         with stop_signals(self.stop), watched_loop():
             async with asyncio.TaskGroup() as parts:
-                house = parts.create_task(self._keep_house())
+                house = [parts.create_task(self._keep_house()), parts.create_task(self._keep_time())]
                 gateway = parts.create_task(self._live_on_gateway())
                 await self._stopping.wait()
-                house.cancel()
+                for each in house:
+                    each.cancel()
                 await self._drain()
                 gateway.cancel()
 
@@ -2683,13 +4408,34 @@ class App:
     async def _keep_house(self) -> None:
         try:
             for second in itertools.count(1):
-                while second % (10 * MINUTE) == 1 and await self.store.purge():
+                while second % (10 * MINUTE) == 1 and await self.store.purge(self.views.that_end):
                     pass  # in small steps, so that no click waits behind a long one
+                self.dispatch.forget_old()
                 await asyncio.sleep(1)
                 if await self.store.obey():
                     await self.dispatch.take_up()
                 if second % 10 == 0 and self.dispatch.slots.locked():
                     log.warning("MAX_HANDLERS=%d handlers are running, all others wait", self.config.max_handlers)
+        except StoreError as error:
+            self.stop(error)
+
+    async def _keep_time(self) -> None:
+        """Start what is due, by the clock on the wall: a machine that slept, or a clock that was set, is no matter."""
+        try:
+            await self._started.wait()
+            set_before = {timer.key for timer in await self.store.timers() if timer.key.startswith("repeat:")}
+            wanted = {repeat.timer: repeat for repeat in self.repeats.values()}
+            for key in set_before - wanted.keys():
+                await self.cancel(key)
+            for key in wanted.keys() - set_before:
+                await self.set_repeat(wanted[key])
+            while True:
+                while events := await self.store.fire(self.views.that_end):
+                    for event in events:
+                        self.spawn(self.dispatch.run(event))
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._due.wait(), 1)
+                self._due.clear()
         except StoreError as error:
             self.stop(error)
 
@@ -2699,8 +4445,8 @@ class App:
         await self.gateway.stop_receiving()
         loop, me = asyncio.get_running_loop(), asyncio.current_task()
         deadline = loop.time() + self.config.drain_s
-        if self._tasks and not self._ending:
-            log.info("stopping; %d handlers and answers have %d s to end", len(self._tasks), self.config.drain_s)
+        if not self._ending:
+            log.info("stopping; %d handlers and answers have %d s to end", len(self._tasks - {me}), self.config.drain_s)
         while (tasks := self._tasks - {me}) and (left := deadline - loop.time()) > 0:
             await asyncio.wait(tasks, timeout=left)
         for task in tasks:
@@ -2709,6 +4455,10 @@ class App:
             log.error("a handler does not let itself be stopped (a bare except?); a second signal ends it")
         if self.gateway.is_alive:
             await self.gateway.close()
+
+
+# A bot may lie below sys.prefix (/usr, say), so that would name too much.
+LIBRARIES = re.compile(rf"<|{re.escape(sysconfig.get_path('stdlib'))}|.*[/\\](?:site|dist)-packages[/\\]")
 
 
 @contextlib.contextmanager
@@ -2723,8 +4473,7 @@ def watched_loop() -> Generator[None]:
             if turned.wait(LOOP_LAG_MAX_S) or ended.is_set():
                 continue
             stack = traceback.extract_stack(sys._current_frames()[thread_id])  # pyright: ignore[reportPrivateUsage]
-            own = [frame for frame in stack if not frame.filename.startswith((sys.prefix, sys.base_prefix, "<"))]
-            place = (own or stack)[-1]
+            place = ([frame for frame in stack if not LIBRARIES.match(frame.filename)] or stack)[-1]
             where = f"{Path(place.filename).name}:{place.lineno} in {place.name}"
             log.warning("everything waits for %s. Use await there, or asyncio.to_thread.", where)
             while not turned.wait(LOOP_LAG_MAX_S) and not ended.is_set():
@@ -2763,6 +4512,12 @@ def stop_signals(stop: Callable[[], None]) -> Generator[None]:
             signal.signal(number, before[number])
 
 
+def claim_name(names: dict[str, T], name: str, thing: T) -> None:
+    """Note the thing under the name. Raises OperatorError when something else has it."""
+    if names.setdefault(name, thing) is not thing:
+        raise OperatorError(f"{name} is there twice. Rename one of the two functions.")
+
+
 def open_store(config: Config) -> SQLiteStore:
     """Return the store that STORE names, not yet open."""
     bot = bot_id_of(config.token)
@@ -2772,8 +4527,8 @@ def open_store(config: Config) -> SQLiteStore:
 
 
 # ---- 11. Your bot ----------------------------------------------------------------------------------------------------
-# Three examples in rising order: a command that answers, a view with a number, a view that many people click. Delete
-# them, write your own here, and list what you wrote in `your_bot`.
+# Four examples in rising order: a command that answers, a counter kept in its message, a poll that many people click, a
+# reminder that comes after any restart. Delete them, write your own here, and list what you wrote in `your_bot`.
 
 
 @command("ping", "See whether the bot is there.")
@@ -2781,7 +4536,7 @@ async def ping(ctx: CommandContext) -> None:
     await ctx.respond("Pong!")
 
 
-@register(name="counter", version=1, state=InStore(ttl=WEEK))
+@register(name="counter", state=InMessage())
 class Counter(View):
     """Two buttons that count."""
 
@@ -2837,9 +4592,26 @@ async def poll(ctx: CommandContext, question: Annotated[str, "What to vote on"])
     await ctx.respond(Poll(question))
 
 
+@command("remind", "Be reminded of something.")
+async def remind(
+    ctx: CommandContext, after: Annotated[str, "When: 10m, 2h, 1d"], text: Annotated[str, "Of what"]
+) -> None:
+    try:
+        await ctx.later(after, reminder, ctx.channel_id, ctx.user.id, text)
+    except ValueError as error:
+        await ctx.respond(str(error), ephemeral=True)
+    else:
+        await ctx.respond(f"I will remind you in {after}.", ephemeral=True)
+
+
+@handler
+async def reminder(ctx: EventContext, channel: int, person: int, text: str) -> None:
+    await ctx.send(channel, f"<@{person}> {text}")
+
+
 def your_bot(app: App) -> None:
     """List what belongs to your bot."""
-    app.add(ping, counter, Counter, poll, Poll)
+    app.add(ping, counter, Counter, poll, Poll, remind, reminder)
 
 
 # ---- 12. Command line ------------------------------------------------------------------------------------------------
@@ -2869,13 +4641,20 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Return the chosen command as `run` and its options."""
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     common.add_argument("--config", type=Path, metavar="FILE", help="where the settings are (config.env)")
-    parser = argparse.ArgumentParser(description="A Discord bot that never loses a click.", parents=[common])
+    parser = argparse.ArgumentParser(
+        description="A Discord bot that never loses a click.",
+        epilog="Exit codes: 0 stopped as asked, or done; 1 something failed, or a second signal ended it at once;"
+        " 2 something is to be mended, and one sentence says what.",
+        parents=[common],
+    )
     parser.set_defaults(run=run_bot)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, function, text in (
         ("run", run_bot, "run the bot; this is what happens without a command"),
         ("check", check_bot, "look for mistakes without connecting to anything"),
         ("failed", manage_failed, "list the events whose handler failed, or retry or discard them"),
+        ("commands", manage_commands, "show the commands that Discord lists, or send or delete them"),
+        ("export", export, "print the records as JSON lines, also while the bot runs"),
         ("backup", back_up, "copy the database, also while the bot runs"),
         ("playground", run_playground, "run the bot in a local Discord in your browser, with no account"),
     ):
@@ -2886,6 +4665,12 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         "action", nargs="?", choices=("list", "retry", "discard"), default="list", help="list, if left out"
     )
     failed.add_argument("keys", nargs="*", metavar="KEY", help="which events, as `list` names them (all)")
+    listing = commands.choices["commands"]
+    listing.add_argument(
+        "action", nargs="?", choices=("list", "sync", "clear"), default="list", help="list, if left out"
+    )
+    listing.add_argument("--guild", type=int, help="of one server, by its id (DEV_GUILD, or everywhere)")
+    commands.choices["export"].add_argument("name", nargs="*", metavar="NAME", help="which kinds of records (all)")
     commands.choices["backup"].add_argument("file", type=Path, metavar="FILE", help="where to; it must not exist yet")
     playground = commands.choices["playground"]
     playground.add_argument("script", nargs="?", default=sys.argv[0], help="the bot to run (this one)")
@@ -2912,16 +4697,23 @@ def check_bot(bot: BotFunction, options: argparse.Namespace) -> None:
         mistakes.append(str(error))
     app = App(config)
     bot(app)
-    for name, cls in app.views.classes.items():
+    own = {name: cls for name, cls in app.views.classes.items() if not name.startswith("_")}
+    for name, cls in own.items():
         try:
-            lay_out(cls.example(), RecordId(name, new_key()))
+            if issubclass(cls, View):
+                lay_out(cls.example(), RecordId(name, new_key()))
+            else:
+                cls()
         except LayoutError as error:
             mistakes.append(str(error))
         except Exception as error:  # the user's own code
-            mistakes.append(f"view {name} cannot be rendered: {error!r}. See View.example for values that fit it.")
+            what, remedy = "view", "See View.example for values that fit it"
+            if not issubclass(cls, View):
+                what, remedy = "record", "Give every field a default"
+            mistakes.append(f"{what} {name} cannot be rendered: {error!r}. {remedy}.")
     if mistakes:
         raise OperatorError("\n".join(mistakes))
-    print(f"{len(app.commands)} commands and {len(app.views.classes)} views: no mistakes found.")
+    print(f"{len(app.commands)} commands, {len(own)} views and records: no mistakes found.")
     if not config.token:
         print("There is no DISCORD_TOKEN yet: copy config.example.env to config.env, or try: python bot.py playground")
 
@@ -2929,6 +4721,8 @@ def check_bot(bot: BotFunction, options: argparse.Namespace) -> None:
 def kept_store(options: argparse.Namespace) -> SQLiteStore:
     """Return the store of the settings, not yet open. Raises OperatorError when there is no file to look into."""
     store = open_store(Config.load(options.config, os.environ))
+    if isinstance(store, MemoryStore):
+        raise OperatorError("STORE=:memory: keeps nothing that could be looked into. Set STORE=sqlite:bot.db, say.")
     if not Path(store.path).exists():
         raise OperatorError(f"{store.path} is not there. The bot makes it when it runs for the first time.")
     return store
@@ -2937,14 +4731,17 @@ def kept_store(options: argparse.Namespace) -> SQLiteStore:
 def manage_failed(_: BotFunction, options: argparse.Namespace) -> None:
     """List, retry or discard failed events, whether the bot runs or not."""
     store = kept_store(options)
+    rows = asyncio.run(visit(store, store.failed))
+    if unknown := set(options.keys) - {row.key for row in rows}:
+        names = ", ".join(sorted(unknown))
+        raise OperatorError(f"{names} is not on the failed list. `failed list` shows the keys of those that are.")
     if options.action != "list":
         asyncio.run(order_failed(store, options.action, options.keys))
         return
-    rows = asyncio.run(visit(store, store.failed))
     for row in rows:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row.failed_at))
         note = ", its state is saved" if row.applied else ""
-        print(f"{row.key}  {when}Z  {row.failure.type}: {row.failure.text} ({row.failure.place}{note})")
+        print(f"{printable(row.key)}  {when}Z  {row.failure.type}: {row.failure.text} ({row.failure.place}{note})")
     print(f"{len(rows)} failed events.")
 
 
@@ -2973,6 +4770,64 @@ async def order_failed(store: SQLiteStore, action: str, keys: Sequence[str]) -> 
         raise OperatorError("The running bot did not take the order within 10 s. Its log may tell why.") from None
     finally:
         await store.close()
+
+
+def manage_commands(bot: BotFunction, options: argparse.Namespace) -> None:
+    """Show the commands that Discord lists, make them ours, or delete them."""
+    config = Config.load(options.config, os.environ)
+    app = App(config)
+    bot(app)
+    guild = options.guild or config.dev_guild
+    try:
+        lines = asyncio.run(with_rest(config, functools.partial(change_commands, app, options.action, guild)))
+    except hikari.UnauthorizedError as error:
+        raise OperatorError(REFUSED[4004]) from error
+    except (hikari.HTTPError, OSError) as error:
+        raise OperatorError(f"Discord cannot be reached or refuses it at {config.api}: {error}") from error
+    where = f"in server {guild}" if guild else "everywhere"
+    print("\n".join([*lines, f"{len(lines)} commands {where}."]))
+
+
+async def with_rest(config: Config, work: Callable[[REST], Awaitable[T]]) -> T:
+    """Do something at Discord without being connected to its gateway."""
+    rest = hikari.RESTApp(url=config.api)
+    await rest.start()
+    try:
+        async with rest.acquire(config.token, hikari.TokenType.BOT) as client:
+            return await work(client)
+    finally:
+        await rest.close()
+
+
+async def change_commands(app: App, action: str, guild: int | None, rest: REST) -> list[str]:
+    """Do what was asked and return the commands that Discord lists then, a line each."""
+    application = (await rest.fetch_application()).id
+    if action != "list":
+        ours = list(app.commands.values()) if action == "sync" else []
+        await register_commands(rest, application, ours, guild)
+    there = await rest.fetch_application_commands(application, hikari.UNDEFINED if guild is None else guild)
+    marks = {hikari.CommandType.SLASH: "/"}
+    return [
+        f"{marks.get(hikari.CommandType(each.type), '')}{each.name}  {getattr(each, 'description', '')}"
+        for each in there
+    ]
+
+
+def export(_: BotFunction, options: argparse.Namespace) -> None:
+    """Print records as JSON lines: name, key, version of the class, state."""
+    store = kept_store(options)
+    asyncio.run(visit(store, functools.partial(print_records, store, options.name)))
+
+
+async def print_records(store: SQLiteStore, names: Sequence[str]) -> None:
+    """Print the records of these names, or all."""
+    for name in names or await store.names():
+        query = Query(name)
+        while found := await store.find(query):
+            for saved in found:
+                line = {"name": name, "key": saved.id.key, "version": saved.model, "state": msgspec.Raw(saved.data)}
+                print(write_json(line).decode())
+            query = query._replace(after=found[-1].id.key)
 
 
 def back_up(_: BotFunction, options: argparse.Namespace) -> None:

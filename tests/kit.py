@@ -50,7 +50,7 @@ Press = Callable[[Any, bot.ComponentContext], Awaitable[None]]
 
 def view(press: Press = Counting.press, *, members: Json | None = None, **registration: Any) -> type[Counting]:
     """Return a registered view whose button runs `press`. `members` are more methods of the class."""
-    marked: Any = press if bot.is_marked(press, "auto_defer") else bot.handler(press)
+    marked: Any = press if bot.is_marked(press, "handler") else bot.handler(press)
     marked.__name__ = "press"
     body = {"press": marked, "__module__": Counting.__module__, **(members or {})}
     make: Any = type(Counting)  # msgspec's metaclass

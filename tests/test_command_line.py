@@ -25,7 +25,7 @@ from playground.process import BotProcess
 from tests import kit
 
 BOT, MYBOT = kit.ROOT / "bot.py", kit.ROOT / "tests" / "bots" / "mybot.py"
-COMMANDS = ("run", "check", "failed", "backup", "playground")
+COMMANDS = ("run", "check", "failed", "commands", "export", "backup", "playground")
 LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ (\w+) +\w+")
 SCREEN = ("DISPLAY", "WAYLAND_DISPLAY")
 
@@ -121,7 +121,7 @@ def test_a_wrong_command_line_ends_with_2_and_a_usage(wrong: list[str], here: He
 
 # check
 
-GOOD = "3 commands and 2 views: no mistakes found.\n"
+GOOD = "4 commands, 2 views and records: no mistakes found.\n"
 NO_TOKEN = "There is no DISCORD_TOKEN yet: copy config.example.env to config.env, or try: python bot.py playground\n"
 
 
@@ -217,7 +217,13 @@ def here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
         ([bot.register(name="too_long")(TooLong)], [TOO_LONG]),
         ([bot.register(name="raising")(Raising)], [RAISING]),
         ([Unregistered], ["Unregistered is not registered. Write @register(name=…, version=1) above it."]),
-        (["poll"], ["'poll' is neither a view nor a command. Mark it with @register or @command."]),
+        (
+            ["poll"],
+            [
+                "'poll' is neither a view nor a command. Mark it with @register, @command, @listen, @every, @daily"
+                " or @handler."
+            ],
+        ),
         ([bot.register(name="too_long")(TooLong), bot.register(name="raising")(Raising)], [TOO_LONG, RAISING]),
         (
             [bot.register(name="unmade")(Unmade)],
@@ -243,7 +249,7 @@ def test_check_names_what_is_wrong(things: list[Any], sentences: list[str], here
 
 def test_check_renders_the_example_that_a_view_gives(here: Here) -> None:
     done = here("check", things=[bot.register(name="example")(WithExample)])
-    assert (done.code, done.out.splitlines()[0]) == (0, "0 commands and 1 views: no mistakes found.")
+    assert (done.code, done.out.splitlines()[0]) == (0, "0 commands, 1 views and records: no mistakes found.")
 
 
 async def test_a_bad_view_fails_the_check_of_a_file_of_ones_own(tmp_path: Path) -> None:
@@ -291,7 +297,7 @@ async def test_a_bot_in_a_file_of_its_own_answers(tmp_path: Path, optimized: str
 REFUSED_TOKEN = (
     "Discord refuses the token. Copy it again from your application's page (Bot, Reset Token) to config.env."
 )
-REFUSED_INTENT = "Discord refuses an intent of app.intents. Switch it on at your application's page (Bot, Intents)."
+REFUSED_INTENT = "Discord refuses {}. Switch it on at your application's page (Bot, Privileged Gateway Intents)."
 UNKNOWN_INTENT = "Discord does not know one of the intents asked for. Look at app.intents in your_bot."
 
 
@@ -325,7 +331,11 @@ async def test_a_token_that_the_gateway_refuses_while_the_bot_runs_is_one_senten
 
 @pytest.mark.parametrize(
     ("intents", "denied", "sentence"),
-    [(1 << 1, 1 << 1, REFUSED_INTENT), (1 << 15, 1 << 15, REFUSED_INTENT), (1 << 30, 0, UNKNOWN_INTENT)],
+    [
+        (1 << 1, 1 << 1, REFUSED_INTENT.format("GUILD_MEMBERS")),
+        (1 << 15, 1 << 15, REFUSED_INTENT.format("MESSAGE_CONTENT")),
+        (1 << 30, 0, UNKNOWN_INTENT),
+    ],
 )
 async def test_an_intent_that_discord_refuses_is_one_sentence(
     tmp_path: Path, intents: int, denied: int, sentence: str

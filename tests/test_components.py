@@ -65,7 +65,7 @@ class Panel(View):
 
 def message(make: Make) -> list[dict[str, Any]]:
     """The JSON that Discord gets for the layout."""
-    return [json.loads(json.dumps(part.build()[0])) for part in lay_out(Panel(make), ID)]
+    return [json.loads(json.dumps(part.build()[0])) for part in lay_out(Panel(make), ID)["components"]]
 
 
 def refusal(make: Make) -> str:
@@ -241,7 +241,7 @@ def test_it_fits_the_published_schema(make: Make) -> None:
 
 
 def test_hikari_is_given_builders_that_may_be_sent_more_than_once() -> None:
-    built = lay_out(Panel(lambda v: TextDisplay("a")), ID)
+    built = lay_out(Panel(lambda v: TextDisplay("a")), ID)["components"]
     assert all(isinstance(part, hikari.api.ComponentBuilder) for part in built)
     assert [dict(part.build()[0]) for part in built] == [dict(part.build()[0]) for part in built] == [TEXT]
 
@@ -541,7 +541,7 @@ def wrong(value: object) -> Any:
         (lambda v: ["hello"], "view panel: 'hello' is no component. Text goes into TextDisplay(…)."),
         (lambda v: Container(wrong("hello")), "view panel: 'hello' is no component. Text goes into TextDisplay(…)."),
         (lambda v: Row(wrong(5)), "view panel: 5 is no component. Text goes into TextDisplay(…)."),
-        (lambda v: MediaGallery(wrong(5)), "view panel: 5 is no component. Text goes into TextDisplay(…)."),
+        (lambda v: MediaGallery(wrong(5)), "view panel: 5 is neither an address nor a file such as hikari.File(…)."),
         (lambda v: Section(wrong(5), accessory=Thumbnail(PICTURE)), "view panel: 5 is no component. Text goes into"),
         (
             lambda v: Section(TextDisplay("a"), accessory=wrong(None)),
@@ -557,7 +557,7 @@ def wrong(value: object) -> Any:
         (lambda v: Row(Select(v.choose, options=[Option("a", wrong(5))])), "view panel: select"),
         (lambda v: Row(Select(v.choose, options=["a"], max_values=wrong("1"))), "view panel: "),
         (lambda v: Container(TextDisplay("a"), accent=wrong("red")), "view panel: "),
-        (lambda v: MediaGallery(Thumbnail(wrong(None))), "view panel: gallery"),
+        (lambda v: MediaGallery(Thumbnail(wrong(None))), "view panel: None is neither an address nor a file"),
     ],
 )
 def test_a_slip_of_the_pen_is_a_sentence_with_the_views_name(make: Make, sentence: str) -> None:

@@ -667,7 +667,7 @@ async def test_a_slow_command_is_answered_as_it_wishes_after_the_defer() -> None
     ]
     async with Discord() as discord, running(discord, cls, *commands) as app:
         alice = discord.user("alice")
-        used = {name: alice.command(name) for name in app.commands}
+        used = {name: alice.command(name) for _, name in app.commands}
         outcomes = dict(zip(used, await asyncio.gather(*used.values()), strict=True))
         assert {each.state for each in outcomes.values()} == {"deferred"}
         go_on.set()

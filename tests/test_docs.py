@@ -45,7 +45,7 @@ def test_the_first_command_of_the_readme_works_where_it_says(tmp_path: Path) -> 
         [sys.executable, "bot.py", "check"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("4 commands and 2 views: no mistakes found.")
+    assert done.stdout.startswith("5 commands, 2 views and records: no mistakes found.")
 
 
 def test_the_second_way_of_the_readme_works(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_the_second_way_of_the_readme_works(tmp_path: Path) -> None:
         [sys.executable, "mybot.py", "check"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("1 commands and 0 views: no mistakes found.")
+    assert done.stdout.startswith("1 commands, 0 views and records: no mistakes found.")
 
 
 @pytest.mark.parametrize("line", re.findall(r"python bot\.py ([a-z]+(?: [a-z]+)?)", README))

@@ -254,14 +254,26 @@ class Child(kit.view(name="parent")): ...
 class NoView: ...
 
 
+UNMARKED = "is neither a view nor a command. Mark it with @register, @command, @listen, @every, @daily or @handler."
+
+
 @pytest.mark.parametrize(
     ("thing", "sentence"),
     [
         (Unregistered, "Unregistered is not registered. Write @register(name=…, version=1) above it."),
         (Child, "Child is not registered. Write @register(name=…, version=1) above it."),
-        (NoView, f"{NoView!r} is neither a view nor a command. Mark it with @register or @command."),
-        (5, "5 is neither a view nor a command. Mark it with @register or @command."),
-        (None, "None is neither a view nor a command. Mark it with @register or @command."),
+        (
+            NoView,
+            f"{NoView!r} {UNMARKED}",
+        ),
+        (
+            5,
+            f"5 {UNMARKED}",
+        ),
+        (
+            None,
+            f"None {UNMARKED}",
+        ),
     ],
 )
 def test_what_is_not_marked_cannot_be_added(thing: Any, sentence: str) -> None:
