@@ -1,7 +1,9 @@
-"""One rule for all tests: nothing leaves this machine."""
+"""For all tests: nothing leaves this machine, and what a storm came to is told at the end."""
 
 import sys
 from typing import Any
+
+import pytest
 
 LOCAL = ("127.", "::1", "localhost", "0.0.0.0")
 
@@ -19,3 +21,13 @@ def refuse_strangers(event: str, args: tuple[Any, ...]) -> None:
 
 
 sys.addaudithook(refuse_strangers)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the totals that tests recorded."""
+    reports = terminalreporter.getreports("passed")
+    totals = [value for report in reports for name, value in report.user_properties if name == "totals"]
+    if totals:
+        terminalreporter.section("totals")
+    for line in totals:
+        terminalreporter.line(str(line))

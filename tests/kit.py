@@ -60,10 +60,15 @@ def view(press: Press = Counting.press, *, members: Json | None = None, **regist
 
 @contextlib.asynccontextmanager
 async def running(
-    discord: Discord, *things: Any, store: bot.Store | None = None, intents: Any = None, **settings: Any
+    discord: Discord,
+    *things: Any,
+    store: bot.Store | None = None,
+    intents: Any = None,
+    make: type[bot.App] = bot.App,
+    **settings: Any,
 ) -> AsyncIterator[bot.App]:
     """Run a bot in this process, connected and with its commands registered, and stop it at the end."""
-    app = bot.App(bot.Config(**{"token": discord.token, "api": discord.api, "store": ":memory:", **settings}), store)
+    app = make(bot.Config(**{"token": discord.token, "api": discord.api, "store": ":memory:", **settings}), store)
     app.add(*things)
     app.intents = app.intents if intents is None else intents
     asked = len(commands_asked_for(discord))
@@ -178,6 +183,23 @@ def shown(discord: Discord, message: Json) -> int:
     assert kept
     labels = [each.get("label") for part in kept.message["components"] for each in bot.walk(part)]
     return int(next(label for label in labels if label))
+
+
+class Watch:
+    """Notes what a message read after each of its changes, and how many changes of it were under way at once."""
+
+    def __init__(self, discord: Discord, message: Json) -> None:
+        self.counts = [shown(discord, message)]
+        self._discord, self._message = discord, message
+        discord.world.listeners.append(self._on_change)
+
+    def _on_change(self, what: str, subject: Any) -> None:
+        if what == "edit" and subject.id == self._message["id"]:
+            self.counts.append(shown(self._discord, self._message))
+
+    @property
+    def went_back(self) -> bool:
+        return self.counts != sorted(self.counts)
 
 
 # A bot in a process of its own
