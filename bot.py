@@ -69,6 +69,7 @@ import secrets
 import signal
 import sqlite3
 import sys
+import sysconfig
 import threading
 import time
 import traceback
@@ -92,12 +93,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, NewType, TypeAlias, TypeVar
 
-import aiosqlite
-import dotenv.parser
-import hikari
-import hikari.impl
-import msgspec
-from msgspec import field
+try:
+    import aiosqlite
+    import dotenv.parser
+    import hikari
+    import hikari.impl
+    import msgspec
+    from msgspec import field
+except ModuleNotFoundError as missing:
+    print(f"{missing}. Run: {sys.executable} -m pip install -r requirements.txt  (or: make play)", file=sys.stderr)
+    sys.exit(2)
 
 # Run as `python bot.py` this module is "__main__". Add-ons say `import bot` and must get this one, not a second copy.
 sys.modules.setdefault("bot", sys.modules[__name__])
@@ -327,6 +332,11 @@ def without_token(body: bytes) -> bytes:
         return body
 
 
+def printable(text: str) -> str:
+    """Return the text with what a terminal would obey (escape sequences, reversed writing) spelled out."""
+    return "".join(each if each.isprintable() or each in "\n\t" else ascii(each)[1:-1] for each in text)
+
+
 class LogFormat(logging.Formatter):
     """One line a message, times in UTC, secrets cut out after the traceback is in."""
 
@@ -336,8 +346,8 @@ class LogFormat(logging.Formatter):
         super().__init__("%(asctime)sZ %(levelname)-7s %(name)s: %(message)s", "%Y-%m-%d %H:%M:%S")
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the finished line, redacted."""
-        return redact(super().format(record))
+        """Return the finished line, redacted and harmless to a terminal."""
+        return printable(redact(super().format(record)))
 
 
 log = logging.getLogger("everclick")
@@ -372,7 +382,7 @@ class Failure(NamedTuple):
             text = redact(" ".join(str(error).split()))[:500]
         except Exception:  # an error of the user's own may fail even at this
             text = "(it cannot say what it is)"
-        return cls(*(part.encode("utf-8", "replace").decode() for part in (type(error).__name__, text, place)))
+        return cls(*(printable(part) for part in (type(error).__name__, text, place)))
 
 
 SQLITE_REMEDIES = (
@@ -979,6 +989,7 @@ class SQLiteStore(Store):
         self._lazy = {what: note for what, note in self._lazy.items() if what[:2] != ("cursor", shard)}
         where, row = "WHERE bot=? AND shard=?", (self.bot, shard)
         gap = f"INSERT INTO gap(bot, shard, since, until, why) SELECT bot, shard, saved_at, ?, ? FROM cursor {where}"
+        log.warning("the gateway session cannot be resumed (%s): events since its end may be missing", why)
         await self._write(statements((gap, (self._now(), why, *row)), (f"DELETE FROM cursor {where}", row)))
 
     async def purge(self) -> int:
@@ -1697,7 +1708,7 @@ class Context:
         self.locale, self.answer, self.applied = interaction.locale, Answer.NONE, False
         self._interaction, self._gate, self._made = interaction, asyncio.Lock(), 0
         self._reply: hikari.Message | None = None
-        self.what = interaction.data.name or interaction.data.custom_id
+        self.what = interaction.data.name or interaction.data.custom_id  # for messages: what ran
         self.said = False  # the handler has told the person something
         self.retried = not interaction.token  # the failed list keeps none
         if self.retried:
@@ -1777,7 +1788,7 @@ class Context:
                 return False
             try:
                 sent = await self.app.rest.create_interaction_response(self.id, self._interaction.token, kind, **body)
-            except hikari.NotFoundError:
+            except (hikari.NotFoundError, hikari.UnauthorizedError):
                 self.answer = Answer.EXPIRED
             except hikari.BadRequestError as error:
                 if error.code != ALREADY_ACKNOWLEDGED:
@@ -2195,14 +2206,14 @@ class Dispatch:
             click = ComponentContext(self._app, event, interaction)
             found = decode_id(click.custom_id)
             if found and (route := self._app.views.route(found[0].name, found[1])):
-                click.auto_defer = route.auto_defer
+                click.auto_defer, click.what = route.auto_defer, route.place
                 return click, functools.partial(self._click, click, route, found[0], found[2])
             log.warning("%s: no handler for %r. Is its view listed in your_bot?", event.key, click.custom_id)
             return click, functools.partial(click.respond, click.texts.expired, ephemeral=True)
         if interaction.type == hikari.InteractionType.APPLICATION_COMMAND:
             ctx = CommandContext(self._app, event, interaction)
             if command := self._app.commands.get(interaction.data.name):
-                ctx.auto_defer = command.auto_defer
+                ctx.auto_defer, ctx.what = command.auto_defer, f"/{command.name}"
                 return ctx, functools.partial(self._command, ctx, command, interaction.data.options)
             log.warning("%s: no command /%s. Is it listed in your_bot?", event.key, interaction.data.name)
             return ctx, functools.partial(ctx.respond, ctx.texts.expired, ephemeral=True)
@@ -2261,7 +2272,10 @@ class Dispatch:
 
     async def _fail(self, ctx: Context | None, event: Event, error: BaseException) -> None:
         failure = Failure.of(error)
-        trace = None if isinstance(error, ExpiredError) else error
+        frame = error.__traceback__
+        while frame and isinstance(frame.tb_frame.f_locals.get("self"), Dispatch):
+            frame = frame.tb_next  # the traceback begins with the handler: the way there is always the same
+        trace = None if isinstance(error, ExpiredError) else (type(error), error, frame or error.__traceback__)
         what = f"{event.key} ({ctx.what})" if ctx else event.key
         log.error("%s failed and is on the failed list: %s: %s", what, *failure[:2], exc_info=trace)
         try:
@@ -2356,7 +2370,7 @@ class Tap:
 class Shard(hikari.impl.GatewayShardImpl):
     """hikari's shard, begun where the stored session ended."""
 
-    __slots__ = ("_tap", "cursor", "gateway")
+    __slots__ = ("_tap", "cursor", "gateway", "received")
 
     def __init__(self, gateway: Gateway, cursor: Cursor | None, **kwargs: Any) -> None:
         self._tap: Tap | None = None
@@ -2374,7 +2388,12 @@ class Shard(hikari.impl.GatewayShardImpl):
     def _ws(self, transport: Any) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
         self._tap = None if transport is None else Tap(self, transport)
 
+    def get_user_id(self) -> hikari.Snowflake:
+        """Return the bot's own id, also for what is replayed before RESUMED: hikari would say "not connected" then."""
+        return super().get_user_id() if self._user_id is None else self._user_id
+
     async def _connect(self) -> Any:
+        self.received = 0
         try:
             if self._seq is None:  # before the socket is open: it would time out while others have their turn
                 await self.gateway.identify_turn(self.id)
@@ -2401,6 +2420,9 @@ class Shard(hikari.impl.GatewayShardImpl):
             self.cursor = Cursor(self.id, self.gateway.fingerprint, session, seq, url, me)
             self.gateway.app.accept(None, self.cursor)
         elif self.cursor:
+            if name == "RESUMED":
+                log.info("shard %d has resumed its session: %d events were replayed", self.id, self.received)
+            self.received += 1
             self.cursor = self.cursor._replace(seq=seq)
             event = interaction_event(data, f"{self.cursor.session}:{seq}") if name == "INTERACTION_CREATE" else None
             if event:
@@ -2411,7 +2433,6 @@ class Shard(hikari.impl.GatewayShardImpl):
     async def forget(self, why: str) -> None:
         """Start over with a new session; what was sent since the last event is recorded as a gap."""
         if self.cursor:
-            log.warning("the gateway session cannot be resumed (%s): events since its end may be missing", why)
             self.cursor = self._seq = self._session_id = self._resume_gateway_url = None
             await self.gateway.app.store.forget(self.id, why)
 
@@ -2442,8 +2463,8 @@ class Gateway(hikari.GatewayBot):
             auto_chunk_members=False,
         )  # fmt: skip
         self.app, self._count = app, config.shard_count
-        # RESUME continues a session with its old intents and shard count: with others it must not be tried.
-        identity = [config.token, int(app.intents), self._count]
+        # RESUME continues a session as it was identified: with another token, intents and so on it must not be tried.
+        identity = [config.token, int(app.intents), self._count, int(self.capabilities)]
         self.fingerprint = hashlib.sha256(write_json(identity)).hexdigest()
         self._turn, self._identified_at = asyncio.Lock(), dict[int, float]()
         self.subscribe(hikari.ShardResumedEvent, self._on_resumed)
@@ -2491,7 +2512,7 @@ class Gateway(hikari.GatewayBot):
         shard = Shard(
             self, cursor, http_settings=self.http_settings, proxy_settings=self.proxy_settings, intents=self.intents,
             event_manager=self._event_manager, event_factory=self._event_factory, dumps=self._dumps, loads=self._loads,
-            shard_id=shard_id, token=self._token, **kwargs,
+            shard_id=shard_id, token=self._token, capabilities=self.capabilities, **kwargs,
         )  # fmt: skip
         self._shards[shard_id] = shard  # replayed events come before start() returns
         await shard.start()
@@ -2637,6 +2658,8 @@ class App:
             await self._live()
             if self._ending is None:
                 await self.store.release()
+                left = len(await self.store.pending())
+                log.info("stopped; Discord keeps the session for some minutes, and the inbox %d events", left)
         finally:
             await self.store.close()
         if self._ending:
@@ -2699,8 +2722,8 @@ class App:
         await self.gateway.stop_receiving()
         loop, me = asyncio.get_running_loop(), asyncio.current_task()
         deadline = loop.time() + self.config.drain_s
-        if self._tasks and not self._ending:
-            log.info("stopping; %d handlers and answers have %d s to end", len(self._tasks), self.config.drain_s)
+        if not self._ending:
+            log.info("stopping; %d handlers and answers have %d s to end", len(self._tasks - {me}), self.config.drain_s)
         while (tasks := self._tasks - {me}) and (left := deadline - loop.time()) > 0:
             await asyncio.wait(tasks, timeout=left)
         for task in tasks:
@@ -2709,6 +2732,10 @@ class App:
             log.error("a handler does not let itself be stopped (a bare except?); a second signal ends it")
         if self.gateway.is_alive:
             await self.gateway.close()
+
+
+# A bot may lie below sys.prefix (/usr, say), so that would name too much.
+LIBRARIES = re.compile(rf"<|{re.escape(sysconfig.get_path('stdlib'))}|.*[/\\](?:site|dist)-packages[/\\]")
 
 
 @contextlib.contextmanager
@@ -2723,8 +2750,7 @@ def watched_loop() -> Generator[None]:
             if turned.wait(LOOP_LAG_MAX_S) or ended.is_set():
                 continue
             stack = traceback.extract_stack(sys._current_frames()[thread_id])  # pyright: ignore[reportPrivateUsage]
-            own = [frame for frame in stack if not frame.filename.startswith((sys.prefix, sys.base_prefix, "<"))]
-            place = (own or stack)[-1]
+            place = ([frame for frame in stack if not LIBRARIES.match(frame.filename)] or stack)[-1]
             where = f"{Path(place.filename).name}:{place.lineno} in {place.name}"
             log.warning("everything waits for %s. Use await there, or asyncio.to_thread.", where)
             while not turned.wait(LOOP_LAG_MAX_S) and not ended.is_set():
@@ -2869,7 +2895,12 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Return the chosen command as `run` and its options."""
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
     common.add_argument("--config", type=Path, metavar="FILE", help="where the settings are (config.env)")
-    parser = argparse.ArgumentParser(description="A Discord bot that never loses a click.", parents=[common])
+    parser = argparse.ArgumentParser(
+        description="A Discord bot that never loses a click.",
+        epilog="Exit codes: 0 stopped as asked, or done; 1 something failed, or a second signal ended it at once;"
+        " 2 something is to be mended, and one sentence says what.",
+        parents=[common],
+    )
     parser.set_defaults(run=run_bot)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     for name, function, text in (
@@ -2929,6 +2960,8 @@ def check_bot(bot: BotFunction, options: argparse.Namespace) -> None:
 def kept_store(options: argparse.Namespace) -> SQLiteStore:
     """Return the store of the settings, not yet open. Raises OperatorError when there is no file to look into."""
     store = open_store(Config.load(options.config, os.environ))
+    if isinstance(store, MemoryStore):
+        raise OperatorError("STORE=:memory: keeps nothing that could be looked into. Set STORE=sqlite:bot.db, say.")
     if not Path(store.path).exists():
         raise OperatorError(f"{store.path} is not there. The bot makes it when it runs for the first time.")
     return store
@@ -2937,14 +2970,17 @@ def kept_store(options: argparse.Namespace) -> SQLiteStore:
 def manage_failed(_: BotFunction, options: argparse.Namespace) -> None:
     """List, retry or discard failed events, whether the bot runs or not."""
     store = kept_store(options)
+    rows = asyncio.run(visit(store, store.failed))
+    if unknown := set(options.keys) - {row.key for row in rows}:
+        names = ", ".join(sorted(unknown))
+        raise OperatorError(f"{names} is not on the failed list. `failed list` shows the keys of those that are.")
     if options.action != "list":
         asyncio.run(order_failed(store, options.action, options.keys))
         return
-    rows = asyncio.run(visit(store, store.failed))
     for row in rows:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row.failed_at))
         note = ", its state is saved" if row.applied else ""
-        print(f"{row.key}  {when}Z  {row.failure.type}: {row.failure.text} ({row.failure.place}{note})")
+        print(f"{printable(row.key)}  {when}Z  {row.failure.type}: {row.failure.text} ({row.failure.place}{note})")
     print(f"{len(rows)} failed events.")
 
 

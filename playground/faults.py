@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
+from .errors import KNOWN
 from .journal import Journal
 
 Drop = Literal["before", "after"]
@@ -18,6 +19,7 @@ class Fault:
     method: str
     path: str
     status: int | None
+    code: int | None
     times: int | None
     delay_s: float
     drop: Drop | None
@@ -44,6 +46,7 @@ class Faults:
         method: str = "*",
         path: str = "*",
         status: int | None = None,
+        code: int | None = None,
         times: int | None = 1,
         delay_s: float = 0.0,
         drop: Drop | None = None,
@@ -52,10 +55,12 @@ class Faults:
     ) -> Fault:
         """Disturb requests whose path, without /api/v10, fits the pattern (`/channels/*`).
 
-        `status` answers with it instead of doing anything. `delay_s` holds the answer back. `drop` cuts the connection
-        "before" the request has any effect or "after" it took place. `retry_after` goes with status 429.
+        `status` answers with it instead of doing anything, `code` with that JSON code and the status that goes with it.
+        `delay_s` holds the answer back. `drop` cuts the connection "before" the request has any effect or "after" it
+        took place. `retry_after` goes with status 429.
         """
-        fault = Fault(method, path, status, times, delay_s, drop, retry_after, is_global)
+        status = KNOWN[code][0] if code is not None else status
+        fault = Fault(method, path, status, code, times, delay_s, drop, retry_after, is_global)
         self._faults.append(fault)
         return fault
 

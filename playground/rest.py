@@ -62,7 +62,7 @@ class Rest:
         self.delay_s: Callable[[], float] = lambda: 0.0
         self.on_sent: Callable[[str, str, int, Any], None] | None = None
         self._operations = operations
-        self._token = token
+        self.token = token
         self._journal = journal
         self._router = Router()
         self._has_warned = False
@@ -89,7 +89,7 @@ class Rest:
 
     def _is_authorized(self, request: web.Request, path: str) -> bool:
         is_public = path == "/gateway" or path.startswith(NEEDS_NO_TOKEN)
-        return is_public or request.headers.get("Authorization") == f"Bot {self._token}"
+        return is_public or request.headers.get("Authorization") == f"Bot {self.token}"
 
     def _warn_of_production_token(self, offered: str) -> None:
         """Say it once, and never what the token is."""
@@ -116,6 +116,8 @@ class Rest:
 
     def _answer_fault(self, call: Call, fault: Fault) -> web.Response:
         assert fault.status is not None
+        if fault.code is not None:
+            return self._answer(call, fault.status, Refused(fault.code).body)
         if fault.status != 429:
             return self._answer(call, fault.status, {"message": f"{fault.status}: injected fault", "code": 0})
         return self._answer_too_many(call, fault.retry_after, fault.is_global, {"X-RateLimit-Scope": "user"})

@@ -216,6 +216,10 @@ class Discord:
 
     # Disturbing it
 
+    def reset_token(self) -> None:
+        """Give the bot another token, as "Reset Token" on its page does; the old one is refused from now on."""
+        self.token = self.gateway.token = self._rest.token = f"{self.token}-reset"
+
     @property
     def unknown(self) -> list[str]:
         """Requests for routes that nobody implemented, as "GET /path"."""
