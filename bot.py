@@ -94,6 +94,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, NewType, TypeAlias, TypeVar
 
 try:
+    import aiohttp
     import aiosqlite
     import dotenv.parser
     import hikari
@@ -2370,11 +2371,11 @@ class Tap:
 class Shard(hikari.impl.GatewayShardImpl):
     """hikari's shard, begun where the stored session ended."""
 
-    __slots__ = ("_tap", "cursor", "gateway", "received")
+    __slots__ = ("_tap", "beat", "cursor", "gateway", "received")
 
     def __init__(self, gateway: Gateway, cursor: Cursor | None, **kwargs: Any) -> None:
         self._tap: Tap | None = None
-        self.gateway, self.cursor = gateway, cursor
+        self.gateway, self.cursor, self.beat = gateway, cursor, typing.cast("asyncio.Task[Any] | None", None)
         super().__init__(**kwargs)
         if cursor:
             self._session_id, self._seq, self._resume_gateway_url = cursor.session, cursor.seq, cursor.resume_url
@@ -2392,12 +2393,18 @@ class Shard(hikari.impl.GatewayShardImpl):
         """Return the bot's own id, also for what is replayed before RESUMED: hikari would say "not connected" then."""
         return super().get_user_id() if self._user_id is None else self._user_id
 
+    async def _heartbeat(self, heartbeat_interval: float) -> None:
+        self.beat = asyncio.current_task()
+        await super()._heartbeat(heartbeat_interval)
+
     async def _connect(self) -> Any:
-        self.received = 0
+        self.received, connected = 0, False
         try:
             if self._seq is None:  # before the socket is open: it would time out while others have their turn
                 await self.gateway.identify_turn(self.id)
-            return await super()._connect()
+            tasks = await super()._connect()
+            connected = True
+            return tasks
         except hikari.GatewayConnectionError:
             self._resume_gateway_url = None  # that host may be gone for good; the general one resumes sessions too
             raise
@@ -2405,6 +2412,9 @@ class Shard(hikari.impl.GatewayShardImpl):
             if isinstance(error, hikari.HTTPResponseError) and error.status < 500:
                 raise  # Discord has answered, and means it
             raise hikari.GatewayConnectionError(str(error)) from error  # an outage: hikari waits and comes back
+        finally:
+            if not connected and self.beat:
+                self.beat.cancel()  # hikari would leave it running for ever, beside the next one
 
     def receive(self, payload: JSON) -> None:
         """Hand a dispatch to the store: an interaction with its cursor, anything else as a cursor that moves on.

@@ -496,7 +496,7 @@ def send_frame(discord: Discord, frame: bytes) -> None:
 # hikari's private names
 
 PRIVATE = {
-    "Shard": {"_connect", "_resume_gateway_url", "_seq", "_session_id", "_user_id", "_ws"},
+    "Shard": {"_connect", "_heartbeat", "_resume_gateway_url", "_seq", "_session_id", "_user_id", "_ws"},
     "Gateway": {
         "_cache",
         "_dumps",

@@ -260,7 +260,7 @@ async def test_a_stop_and_a_resume_are_one_line_each(tmp_path: Path) -> None:
 # Private names of libraries
 
 THEIRS: dict[Any, set[str]] = {
-    hikari.impl.GatewayShardImpl: {"_connect", "_resume_gateway_url", "_seq", "_session_id", "_user_id", "_ws"},
+    hikari.impl.GatewayShardImpl: {"_connect", "_heartbeat", "_resume_gateway_url", "_seq", "_session_id", "_user_id", "_ws"},
     hikari.GatewayBot: {
         "_cache", "_dumps", "_event_factory", "_event_manager", "_loads", "_shards", "_start_one_shard", "_token"
     },
