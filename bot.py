@@ -315,7 +315,8 @@ class Texts:
 
 
 _SECRET_AFTER_ID = re.compile(r"((?:/(?:interactions|webhooks)/\d+/)|\b\d{15,20}:)[\w.~-]{12,}")  # also in hikari's log
-_SECRET_TOKEN = re.compile(r"[MNO][\w-]{22,}\.[\w-]{6,7}\.[\w-]{27,}")  # an id in base64 begins with M, N or O
+# An id in base64 begins with M, N or O; "interaction:", with which an interaction's token begins, as it stands here.
+_SECRET_TOKEN = re.compile(r"[MNO][\w-]{22,}\.[\w-]{6,7}\.[\w-]{27,}|aW50ZXJhY3Rpb246[\w-]{12,}")
 
 
 def redact(text: str) -> str:
@@ -711,7 +712,7 @@ def run_batch(db: sqlite3.Connection, operations: Sequence[Operation]) -> list[A
         db.execute("COMMIT")
     except sqlite3.Error as error:
         if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_IOERR:
-            raise CommitUnknownError(f"The last transaction may or may not be on disk: {error}.") from error
+            raise CommitUnknownError(str(error)) from error
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
@@ -823,7 +824,9 @@ class SQLiteStore(Store):
                 return await self._call(self._db, functools.partial(run_batch, operations=operations))
             failure: Exception = StoreError(f"{self.path} is closed.")
         except CommitUnknownError as error:
-            self._broken, failure = True, error  # what is on disk is known only after the file is opened again
+            self._broken = True  # what is on disk is known only after the file is opened again
+            unknown = f"{self.path} may or may not have the last transaction ({error})"
+            failure = CommitUnknownError(f"{unknown}. See what your system says about that disk.")
         except Exception as error:
             failure = error
             if type(error) in (sqlite3.OperationalError, sqlite3.DatabaseError, sqlite3.InternalError):
@@ -949,9 +952,11 @@ class SQLiteStore(Store):
         open_private(str(file), str(file))
         try:  # VACUUM INTO reads in one snapshot and holds nobody up; copying the files of a live database corrupts it
             await self._reader.execute("VACUUM INTO ?", (str(file),))
-        except sqlite3.Error as error:
+        except BaseException as error:  # also when it is interrupted: half a backup must not look like one
             await asyncio.to_thread(file.unlink)
-            raise OperatorError(explain_sqlite(error, str(file))) from error
+            if isinstance(error, sqlite3.Error):
+                raise OperatorError(explain_sqlite(error, str(file))) from error
+            raise
 
     async def release(self) -> None:
         sql = "UPDATE inbox SET runs=0 WHERE bot=? AND done_at IS NULL"
@@ -1656,13 +1661,17 @@ async def create_record(store: Store, view: View, key: str, now: float) -> tuple
 # annotations and registered when Discord has others. The App that a context belongs to is section 10.
 
 
+# Discord's ids are smaller; a larger number would be refused by the store, and only after the handler has run.
+Id: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+
+
 class Interaction(msgspec.Struct):
     """The part of Discord's interaction object that this file reads; the whole is `ctx.interaction`."""
 
     class Message(msgspec.Struct):
         """The message a component sits on."""
 
-        id: int
+        id: Id
         flags: int = 0
 
     class Data(msgspec.Struct):
@@ -1673,13 +1682,13 @@ class Interaction(msgspec.Struct):
         values: list[str] = field(default_factory=list[str])
         options: list[JSON] = field(default_factory=list[JSON])
 
-    id: int
-    application_id: int
+    id: Id
+    application_id: Id
     type: int
     token: str = ""
     data: Data = field(default_factory=Data)
-    channel_id: int | None = None
-    guild_id: int | None = None
+    channel_id: Id | None = None
+    guild_id: Id | None = None
     member: JSON | None = None
     user: JSON | None = None
     message: Message | None = None
@@ -2318,13 +2327,35 @@ REFUSED: Mapping[
     4013: "Discord does not know one of the intents asked for. Look at app.intents in your_bot.",
     4014: "Discord refuses an intent of app.intents. Switch it on at your application's page (Bot, Intents).",
 }
-# hikari reads these fields without looking whether they are there.
-READ_BY_HIKARI: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "READY": ("session_id", "resume_gateway_url", "user", "guilds", "v"),
-        "RATE_LIMITED": ("opcode", "retry_after", "meta"),
-    }
-)
+
+
+class Ready(msgspec.Struct):
+    """What hikari reads of READY without looking whether it is there, and we store."""
+
+    class User(msgspec.Struct):
+        """The bot itself."""
+
+        id: Id
+        username: str
+        discriminator: str
+
+    session_id: str
+    resume_gateway_url: str
+    user: User
+    guilds: list[Any]
+    v: Any
+
+
+class RateLimited(msgspec.Struct):
+    """What hikari reads of RATE_LIMITED without looking whether it is there."""
+
+    opcode: int
+    retry_after: float
+    meta: Any
+
+
+READ_BY_HIKARI: Mapping[str, type] = MappingProxyType({"READY": Ready, "RATE_LIMITED": RateLimited})
+SEQ_MAX = (1 << 63) - 1  # what a store can hold
 
 
 class Tap:
@@ -2359,7 +2390,11 @@ class Tap:
         if data["op"] != 1:
             await self._transport.send_json(data)
             return
-        await self._shard.gateway.app.store.flush()
+        try:
+            await self._shard.gateway.app.store.flush()
+        except StoreError as error:  # nothing is confirmed
+            self._shard.gateway.app.stop(error)
+            return
         with contextlib.suppress(ConnectionResetError):  # the receiving side notices too, and says so
             await self._transport.send_json(data)
 
@@ -2408,6 +2443,9 @@ class Shard(hikari.impl.GatewayShardImpl):
         except hikari.GatewayConnectionError:
             self._resume_gateway_url = None  # that host may be gone for good; the general one resumes sessions too
             raise
+        except (aiohttp.ClientError, ValueError) as error:
+            self._resume_gateway_url = None  # it is no address at all
+            raise hikari.GatewayConnectionError(str(error)) from error
         except hikari.HTTPError as error:
             if isinstance(error, hikari.HTTPResponseError) and error.status < 500:
                 raise  # Discord has answered, and means it
@@ -2421,9 +2459,11 @@ class Shard(hikari.impl.GatewayShardImpl):
 
         Raises ValueError, TypeError or LookupError when it is none that hikari could read either.
         """
-        name, seq, data = payload["t"], int(payload["s"]), payload["d"]
-        if not isinstance(name, str) or any(key not in data for key in READ_BY_HIKARI.get(name, ())):
-            raise ValueError(f"{name!r} without what belongs to it")
+        name, seq, data = payload["t"], payload["s"], payload["d"]
+        if not isinstance(name, str) or type(seq) is not int or not 0 <= seq <= SEQ_MAX:
+            raise ValueError(f"an event named {name!r:.50} with the number {seq!r:.50}")
+        if kind := READ_BY_HIKARI.get(name):
+            msgspec.convert(data, kind, strict=False)
         if name == "READY":
             me = write_json({**data["user"], "id": str(int(data["user"]["id"]))})
             url, session = data["resume_gateway_url"], data["session_id"]
@@ -2618,7 +2658,9 @@ class App:
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
-        if error and not isinstance(
+        if isinstance(error, StoreError):
+            self.stop(error)
+        elif error and not isinstance(
             error, StateConflictError | StateUnreadableError
         ):  # those are the handler's to read
             log.warning("%s", error, exc_info=None if isinstance(error, hikari.HikariError) else error)
@@ -2638,7 +2680,12 @@ class App:
 
     def accept(self, event: Event | None, cursor: Cursor | None) -> None:
         """Put an event into the inbox and, when it is on disk, on its way."""
-        self.store.accept(event, cursor).add_done_callback(functools.partial(self._accepted, event))
+        try:
+            accepted = self.store.accept(event, cursor)
+        except StoreError as error:  # it refused an earlier one; hikari would only log this, with a traceback
+            self.stop(error)
+        else:
+            accepted.add_done_callback(functools.partial(self._accepted, event))
 
     def _accepted(self, event: Event | None, accepted: asyncio.Future[int]) -> None:
         if accepted.cancelled():

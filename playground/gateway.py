@@ -164,6 +164,11 @@ class Gateway:
         for socket in self._sockets:
             self._send(socket, {"op": RECONNECT, "d": None})
 
+    def send_frame(self, frame: bytes) -> None:
+        """Write these bytes as one payload to every socket, whatever they are."""
+        for socket in self._sockets:
+            socket.send(frame)
+
     # Sending events
 
     def dispatch(self, name: str, data: Json, guild_id: str | None = None, intent: int = 0) -> None:

@@ -489,8 +489,7 @@ def send_event(discord: Discord, event: tuple[str, Any]) -> None:
 
 def send_frame(discord: Discord, frame: bytes) -> None:
     """Write these bytes as one payload to every connection."""
-    for socket in discord.gateway._sockets:
-        socket.send(frame)
+    discord.send_frame(frame)
 
 
 # hikari's private names
