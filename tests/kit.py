@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sqlite3
+import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -223,3 +224,17 @@ def state_of(store: Path, message: Json) -> Json:
     """Return the state that a bot's database has for the message."""
     [(data,)] = rows(store, "SELECT data FROM record WHERE name=? AND key=?", *record_of(message))
     return msgspec.json.decode(data)
+
+
+# A small disk: see the fixture small_disk
+
+
+def mount(folder: Path, *options: str) -> int:
+    """Mount a file system (a type and its options, or options that change the one that is there); 0 when it worked."""
+    *kind, size = options
+    return subprocess.run(["mount", *kind, "-o", size, "none", folder], capture_output=True, check=False).returncode
+
+
+def grow(disk: Path) -> None:
+    """Make room on the small disk."""
+    assert mount(disk, "remount,size=20m") == 0
