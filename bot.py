@@ -915,8 +915,9 @@ class SQLiteStore(Store):
         )
         body = without_token(event.body)
         values = (self.bot, event.key, body, self._now(), *failure, self.bot, event.key)
-        newest = "SELECT id FROM failed WHERE bot=? ORDER BY id DESC LIMIT 1 OFFSET ?"
-        trim = f"DELETE FROM failed WHERE bot=? AND id <= ({newest})"
+        # "+bot" keeps SQLite from the index that begins with it, by which all rows would be sorted for every failure.
+        newest = "SELECT id FROM failed WHERE +bot=? ORDER BY id DESC LIMIT 1 OFFSET ?"
+        trim = f"DELETE FROM failed WHERE +bot=? AND id <= ({newest})"
         trimmed = (self.bot, self.bot, self._max_failed)
         await self._write(statements((insert, values), self._done(event.key), (trim, trimmed)))
 
@@ -999,7 +1000,7 @@ class SQLiteStore(Store):
         await self._write(statements((gap, (self._now(), why, *row)), (f"DELETE FROM cursor {where}", row)))
 
     async def purge(self) -> int:
-        # "+bot" keeps SQLite from the index that begins with it, by which every step would walk all rows of this bot.
+        # "+bot" as above: by that index every step would walk all rows of this bot.
         oldest = "SELECT id FROM inbox WHERE +bot=? ORDER BY id LIMIT 500"
         # Also what was done in a future that a wrong clock once believed in: it would keep all that follows for ever.
         old = f"DELETE FROM inbox WHERE id IN ({oldest}) AND (done_at < ? OR done_at > ?)"

@@ -155,19 +155,38 @@ async def test_20000_old_rows_are_purged_in_small_steps_and_clicks_get_in_betwee
 
 async def test_a_step_of_the_purge_is_no_more_work_when_there_is_more_to_purge(path: Path) -> None:
     await filled(path)
+    async with opened(path) as store:
+        work = await counted(store)
+        while await store.purge():
+            work.append(0)
+    print(f"instructions of SQLite in a step, in hundreds: {work}")
+    assert len(work) == STEPS + 1
+    assert max(work) < 2 * min(work[:-2])
+
+
+async def test_a_failure_does_not_sort_the_failed_list(path: Path) -> None:
+    async with opened(path) as store:
+        await accept(store, event(1))
+        with contextlib.closing(sqlite3.connect(path)) as db, db:
+            numbers = "WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 10000)"
+            db.execute(f"INSERT INTO failed {numbers} SELECT n, ?, 'old' || n, x'', 1, 1, '', '', '', 0 FROM n", (BOT,))
+        work = await counted(store)
+        await store.fail(event(1), BROKEN)
+        print(f"instructions of SQLite for a failure, in hundreds: {work}")
+        assert work[-1] < 1_000
+        assert len(await store.failed()) == 10_000
+
+
+async def counted(store: SQLiteStore) -> list[int]:
+    """Return a list whose last number counts SQLite's instructions, in hundreds."""
     work = [0]
 
     def count() -> int:
         work[-1] += 1
         return 0
 
-    async with opened(path) as store:
-        await store._db.set_progress_handler(count, 100)
-        while await store.purge():
-            work.append(0)
-    print(f"instructions of SQLite in a step, in hundreds: {work}")
-    assert len(work) == STEPS + 1
-    assert max(work) < 2 * min(work[:-2])
+    await store._db.set_progress_handler(count, 100)
+    return work
 
 
 # A clock that jumps
