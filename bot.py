@@ -116,6 +116,7 @@ AUTO_DEFER_AFTER_S = 2.0  # Discord wants the first answer within 3 s of the cli
 KEYS_KEPT_S = DAY  # how long a done event's key is kept to recognise its copies
 BATCH_OPS_MAX = 256  # operations in one transaction
 LAZY_WRITE_AFTER_S = 0.5  # what may be lost waits at most this long for a transaction to join
+HELLO_WITHIN_S = 10.0  # a gateway host that takes the connection and says nothing is left after so long
 SESSION_AGE_MAX_S = 30 * DAY  # then a new one: a session resumed for months was seen to lose its intents
 HANDLER_TRIES = 3  # how often a click whose state was changed under it runs again on the fresh state
 SHOW_RETRY_S = (1, 2, 4, 8, 16, 30, 60)  # pauses between attempts to repair a message; the last one repeats
@@ -2365,12 +2366,15 @@ class Tap:
 
     def __init__(self, shard: Shard, transport: Any) -> None:
         self._shard, self._transport = shard, transport
+        self._greeting_within_s: float | None = HELLO_WITHIN_S
 
     async def receive_json(self) -> JSON:
         """Return the next payload, its event handed to the store first. What cannot be read is logged and skipped."""
         while True:
             try:
-                payload = await self._transport.receive_json()
+                async with asyncio.timeout(self._greeting_within_s):
+                    payload = await self._transport.receive_json()
+                self._greeting_within_s = None  # from now on the heartbeat notices
                 if payload["op"] == 0:
                     self._shard.receive(payload)
                 elif payload["op"] == 9 and not payload["d"]:
@@ -2382,6 +2386,8 @@ class Tap:
                 if error.code not in REFUSED:
                     raise hikari.GatewayServerClosedConnectionError(error.reason, error.code, True) from None
                 raise
+            except TimeoutError as error:
+                raise hikari.GatewayConnectionError(f"no greeting within {HELLO_WITHIN_S:.0f} s") from error
             except zlib.error as error:  # the stream is lost; a new connection and RESUME bring everything again
                 raise hikari.GatewayTransportError(f"the stream cannot be unpacked: {error}") from error
             except (ValueError, TypeError, LookupError, AssertionError, RecursionError) as error:

@@ -16,6 +16,7 @@ import aiosqlite
 import hikari
 import hikari.impl
 import pytest
+from aiohttp import web
 
 import bot
 from playground import Discord
@@ -155,6 +156,7 @@ async def test_four_shards_are_killed_under_load_and_resume_all_at_once_each_whe
             await process.start()
             await until(lambda round=round: gateway.resumes == SHARDS * round)
             assert span(received(discord, 6)[-SHARDS:]) < 5
+            await until(lambda round=round: "\n".join(process.log).count("is running as process") == round + 1)
         await until(lambda: len(state_of(store, message or {})["people"]) == sent)
         assert await process.terminate() == 0
         sessions = {session.shard: (session.id, session.seq) for session in gateway._sessions.values()}
@@ -222,6 +224,43 @@ async def test_when_no_session_may_be_started_the_bot_says_so_waits_and_goes_on(
     assert "; waiting until then" in caplog.text
 
 
+async def test_a_bot_that_waits_for_a_session_lets_itself_be_stopped(tmp_path: Path) -> None:
+    async with Discord() as discord:
+        discord.gateway.identifies_allowed = 0
+        env = {"PYTHONPATH": str(ROOT), "STORE": f"sqlite:{tmp_path / 'bot.db'}", "DRAIN_S": "0"}
+        process = await discord.start_bot(ROOT / "tests" / "bots" / "counter.py", env=env)
+        await until(lambda: "; waiting until then" in "\n".join(process.log))
+        assert await process.terminate() == 0
+        assert "stopped; " in process.log[-1]
+        assert received(discord, 2) == []
+
+
+@pytest.mark.slow
+async def test_a_resume_host_that_takes_the_connection_and_says_nothing_is_left(tmp_path: Path) -> None:
+    async def say_nothing(request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        await socket.receive()
+        return socket
+
+    silent = web.Application()
+    silent.router.add_get("/", say_nothing)
+    runner = web.AppRunner(silent)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    async with Discord() as discord:
+        async with running(discord, store=store_in(tmp_path)):
+            pass
+        rows(tmp_path / "bot.db", "UPDATE cursor SET resume_url=?", f"ws://127.0.0.1:{runner.addresses[0][1]}/")
+        app = bot.App(bot.Config(token=discord.token, api=discord.api), store_in(tmp_path))
+        ends = asyncio.create_task(app.run())
+        await until(lambda: discord.gateway.resumes, timeout=60)
+        app.stop()
+        await ends
+        assert discord.gateway.identifies == 1
+    await runner.cleanup()
+
+
 # Codes that waiting does not mend, as the operator meets them
 
 
@@ -260,7 +299,9 @@ async def test_a_stop_and_a_resume_are_one_line_each(tmp_path: Path) -> None:
 # Private names of libraries
 
 THEIRS: dict[Any, set[str]] = {
-    hikari.impl.GatewayShardImpl: {"_connect", "_heartbeat", "_resume_gateway_url", "_seq", "_session_id", "_user_id", "_ws"},
+    hikari.impl.GatewayShardImpl: {
+        "_connect", "_heartbeat", "_resume_gateway_url", "_seq", "_session_id", "_user_id", "_ws"
+    },
     hikari.GatewayBot: {
         "_cache", "_dumps", "_event_factory", "_event_manager", "_loads", "_shards", "_start_one_shard", "_token"
     },

@@ -143,7 +143,13 @@ async def service() -> AsyncIterator[tuple[str, asyncio.Event]]:
 
 
 @pytest.mark.parametrize(
-    ("command", "function"), [("sleep", "sleep_a_little"), ("spin", "spin"), ("fetch", "fetch"), ("work", None)]
+    ("command", "function"),
+    [
+        ("sleep", "sleep_a_little"),
+        pytest.param("spin", "spin", marks=pytest.mark.slow),
+        pytest.param("fetch", "fetch", marks=pytest.mark.slow),
+        pytest.param("work", None, marks=pytest.mark.slow),
+    ],
 )
 async def test_a_handler_that_holds_the_loop_is_named_once_with_its_line_and_a_busy_one_that_does_not_is_not(
     command: str, function: str | None, tmp_path: Path
@@ -167,7 +173,7 @@ async def test_a_handler_that_holds_the_loop_is_named_once_with_its_line_and_a_b
         assert all(line and source[int(line[1]) - 1].endswith("# it blocks") for line in lines)
 
 
-@pytest.mark.parametrize("command", ["sleep", "spin"])
+@pytest.mark.parametrize("command", ["sleep", pytest.param("spin", marks=pytest.mark.slow)])
 async def test_a_second_signal_ends_the_process_also_when_a_handler_holds_the_loop(
     command: str, tmp_path: Path
 ) -> None:

@@ -800,6 +800,23 @@ async def test_a_backup_overwrites_nothing(path: Path) -> None:
     assert other.read_bytes() == b"a picture"
 
 
+async def test_a_backup_that_is_interrupted_leaves_nothing_behind(path: Path) -> None:
+    copy = path.with_name("copy.db")
+    async with opened(path) as store:
+        await asyncio.gather(*(store.accept(event(number, bytes(4_000)), None) for number in range(500)))
+        await store._reader.set_progress_handler(lambda: time.sleep(0.01), 100)
+        copying = asyncio.create_task(store.backup(copy))
+        await until(copy.exists)
+        copying.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await copying
+        assert not copy.exists()
+        await store._reader.set_progress_handler(lambda: 0, 0)
+        await store.backup(copy)
+        assert rows(copy, "SELECT count(*) FROM inbox") == [(500,)]
+    assert not copy.with_name("copy.db-journal").exists()
+
+
 async def test_a_visitor_reads_what_the_running_process_has_written(path: Path) -> None:
     visitor = SQLiteStore(str(path), BOT)
     async with opened(path) as store:

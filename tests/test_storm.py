@@ -193,7 +193,7 @@ class Storm:
     async def terminate(self) -> None:
         """SIGTERM at some moment; -15: it had not come so far as to listen to signals."""
         await asyncio.sleep(self.chance.uniform(0, 0.8))
-        assert await self.process.terminate() in (0, -15)
+        assert await self.process.terminate() in (0, -15), self.process.log[-20:]
         await self.start_again()
 
     async def start_again(self) -> None:
@@ -294,7 +294,8 @@ async def check_posts(storm: Storm) -> None:
     Only one that Discord gave up before the bot was back (3 s) has no message: the failed list holds it, and no other.
     """
     expired = sorted(f"interaction:{post.interaction['id']}" for post in storm.posts if post.state == "failed")
-    assert rows(storm.store, "SELECT key FROM failed ORDER BY key") == [(key,) for key in expired]
+    failed = rows(storm.store, "SELECT key, type, text, runs FROM failed ORDER BY key")
+    assert [row[0] for row in failed] == expired, failed
     assert rows(storm.store, "SELECT count(*) FROM record") == [(POLLS + len(storm.posts),)]
     posted = [post.message for post in storm.posts if post.message]
     assert len(posted) == len(storm.posts) - len(expired)
