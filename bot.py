@@ -1814,7 +1814,8 @@ class Context:
 
     async def _respond_later(self, body: JSON, flags: hikari.MessageFlag) -> hikari.Message | None:
         token, application = self.token, self._interaction.application_id
-        if token is None and self.retried and self.channel_id and not flags & hikari.MessageFlag.EPHEMERAL:
+        hidden = bool(flags & hikari.MessageFlag.EPHEMERAL)
+        if token is None and self.retried and self.channel_id and not hidden:
             return await self.app.rest.create_message(self.channel_id, **body, flags=flags, nonce=str(self.id))
         if token is None:
             raise ExpiredError("the interaction can no longer be answered")
@@ -1823,7 +1824,9 @@ class Context:
         try:
             thinking = self.answer is Answer.THINKING
             self.answer = Answer.REPLIED if thinking or taken else self.answer
-            if taken or (thinking and not flags & hikari.MessageFlag.EPHEMERAL):
+            if taken and hidden:  # promised in public, perhaps: an edit would show everybody what is for one
+                taken, thinking = await self._look_at_answer(application, token)
+            if taken or (thinking and not hidden):
                 return await self.app.rest.edit_interaction_response(application, token, **body)
             if thinking:  # the promised message is public and would make this public too
                 await self.app.rest.delete_interaction_response(application, token)
@@ -1831,6 +1834,15 @@ class Context:
         except (hikari.NotFoundError, hikari.UnauthorizedError) as error:
             self.answer = Answer.EXPIRED
             raise ExpiredError("the interaction can no longer be answered") from error
+
+    async def _look_at_answer(self, application: int, token: str) -> tuple[bool, bool]:
+        """Return whether the answer of an earlier run is for this person alone, and whether it is for everybody."""
+        try:
+            answer = await self.app.rest.fetch_interaction_response(application, token)
+        except hikari.NotFoundError:  # the earlier run took its promise back, and came no further
+            return False, False
+        hidden = bool(answer.flags & hikari.MessageFlag.EPHEMERAL)
+        return hidden, not hidden
 
 
 ALREADY_ACKNOWLEDGED = 40060  # Discord's code for a second first answer
