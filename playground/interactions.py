@@ -38,7 +38,7 @@ ALLOWED: dict[tuple[Kind, bool], tuple[int, ...]] = {
 
 ANY_DATA = limits.Group(fields={"flags": limits.Whole(low=0)})
 NO_ANSWER = "The application did not respond"
-TOKENS_ISSUED: set[str] = set()
+TOKENS_ISSUED: list[str] = []
 """Every token that a playground of this process gave out, bot tokens too: for those who look for leaks."""
 
 
@@ -328,7 +328,7 @@ def token_for(id_: str) -> str:
     """A new token in the form of Discord's: "interaction:<id>:<secret>" in base64, letters and digits alone."""
     secret = secrets.token_hex(32)
     token = base64.b64encode(f"interaction:{id_}:{secret}".encode()).decode().rstrip("=")
-    TOKENS_ISSUED.add(token)
+    TOKENS_ISSUED.append(token)
     return token
 
 

@@ -61,7 +61,7 @@ class Discord:
         self.misfits: list[str] = []
         """What the check found wrong with what this Discord sent."""
         self.token = f"{base64.b64encode(APPLICATION_ID.encode()).decode()}.playground.local"
-        TOKENS_ISSUED.add(self.token)
+        TOKENS_ISSUED.append(self.token)
         self.public_key = bytes(SigningKey.generate().verify_key).hex()
         self.bots: list[BotProcess] = []
         self.world = World(self.clock, self.journal)

@@ -13,6 +13,8 @@ import pytest
 
 from tests.kit import mount
 
+pytest_plugins = ["tests.leaks"]
+
 LOCAL = ("127.", "::1", "localhost", "0.0.0.0")
 
 
