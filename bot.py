@@ -3064,7 +3064,8 @@ def manage_failed(_: BotFunction, options: argparse.Namespace) -> None:
     for row in rows:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row.failed_at))
         note = ", its state is saved" if row.applied else ""
-        print(f"{printable(row.key)}  {when}Z  {row.failure.type}: {row.failure.text} ({row.failure.place}{note})")
+        line = f"{row.key}  {when}Z  {row.failure.type}: {row.failure.text} ({row.failure.place}{note})"
+        print(printable(line))
     print(f"{len(rows)} failed events.")
 
 

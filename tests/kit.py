@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import sqlite3
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 import bot
 from playground import Discord
@@ -161,6 +163,12 @@ async def at_rest(store: bot.Store) -> None:
         return not await store.pending() and not await store.behind()
 
     await until(is_at_rest)
+
+
+def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return what was logged above INFO, without what a busy machine causes."""
+    messages = [record.getMessage() for record in caplog.records if record.levelno > logging.INFO]
+    return [message for message in messages if not message.startswith("everything waits for")]
 
 
 # What is on a message

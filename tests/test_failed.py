@@ -100,6 +100,7 @@ async def test_a_click_is_retried_when_the_bot_does_not_run_and_counts_at_the_ne
         assert state_of(store, message) == {"count": 2}
 
 
+@pytest.mark.slow
 async def test_a_key_that_is_not_on_the_list_is_named_and_nothing_is_done(tmp_path: Path) -> None:
     store = tmp_path / "bot.db"
     async with Discord() as discord:

@@ -21,7 +21,7 @@ from aiohttp import web
 import bot
 from playground import Discord
 from playground.world import APPLICATION_ID
-from tests.kit import ROOT, Json, rows, running, start, state_of, until
+from tests.kit import ROOT, Json, complaints, rows, running, start, state_of, until
 
 # Which session may be resumed
 
@@ -125,7 +125,7 @@ async def test_after_a_resume_the_bot_knows_itself_and_its_servers_and_is_seen_a
         assert (discord.gateway.identifies, discord.gateway.resumes) == (1, 1)
         [presence] = received(discord, 3)
         assert presence.data["d"]["game"]["name"] == "with fire"
-    assert [record.message for record in caplog.records if record.levelname != "INFO"] == []
+    assert complaints(caplog) == []
 
 
 # Several shards
@@ -133,6 +133,7 @@ async def test_after_a_resume_the_bot_knows_itself_and_its_servers_and_is_seen_a
 SHARDS = 4
 
 
+@pytest.mark.slow
 async def test_four_shards_are_killed_under_load_and_resume_all_at_once_each_where_it_was(tmp_path: Path) -> None:
     store, rounds = tmp_path / "bot.db", 3
     async with Discord() as discord:
