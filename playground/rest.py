@@ -77,7 +77,10 @@ class Rest:
         if not self._is_authorized(request, path):
             self._warn_of_production_token(request.headers.get("Authorization", ""))
             return self._answer(call, 401, Refused(40001).body)
-        return await self._disturbed(request, call, operation)
+        try:
+            return await self._disturbed(request, call, operation)
+        except ConnectionResetError:  # the bot was killed while it sent this: nothing happens, and nobody hears of it
+            return cut(request)
 
     def _not_found(self, method: str, path: str) -> web.Response:
         self.unknown.append(f"{method} {path}")

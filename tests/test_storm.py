@@ -91,7 +91,7 @@ async def weather(name: str, size: Size, store: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("playground.gateway.HEARTBEAT_MS", 2_000)
     async with Discord() as discord:
         discord.gateway.trim_on_heartbeat = True
-        process = await start(discord, "counter", store, DRAIN_S=2)
+        process = await start(discord, "counter", store, DRAIN_S=1)
         storm = Storm(discord, process, store, random.Random(seed))
         await storm.post_polls()
         discord.latency_s = LATENCY_S
