@@ -266,7 +266,7 @@ class Bench:
 
 async def recorded(play: Play) -> dict[str, Json]:
     """Return one payload of every kind, as this bot gets them."""
-    discord, alice = play.discord, play.alice
+    alice = play.alice
     by_label = {each.get("label"): each for part in play.message["components"] for each in bot.walk(part)}
     select = next(each for part in play.message["components"] for each in bot.walk(part) if "options" in each)
     clicks = [
@@ -278,7 +278,6 @@ async def recorded(play: Play) -> dict[str, Json]:
     typed = [{**command["data"]["options"][0], "focused": True}]
     field = {"type": 18, "component": {"type": 4, "custom_id": "name", "value": "x"}}
     form = {"custom_id": clicks[0].interaction["data"]["custom_id"], "components": [field]}
-    sent = {entry.data["t"]: entry.data["d"] for entry in discord.journal.of("gateway_out") if entry.data["op"] == 0}
     return {
         "click": clicks[0].interaction,
         "click with arguments": clicks[1].interaction,
@@ -287,7 +286,7 @@ async def recorded(play: Play) -> dict[str, Json]:
         "autocomplete": {**command, "type": 4, "data": {**command["data"], "options": typed}},
         "form": {**clicks[0].interaction, "type": 5, "data": form},
         "ping": {"id": "1", "application_id": command["application_id"], "type": 1, "token": "x", "version": 1},
-        "READY": sent["READY"],
+        "READY": first_sent(play, "READY"),
     }
 
 
@@ -406,21 +405,59 @@ def test_no_event_and_no_frame_stops_the_bot_or_loses_the_session(examples: int)
         survive()
 
 
+WRONG_READY: list[tuple[str, Any]] = [
+    ("session_id", 10**30), ("session_id", []), ("session_id", None), ("resume_gateway_url", 5), ("guilds", None),
+    ("v", Text("NaN")), ("user", []), ("user.id", "x"), ("user.id", str(2**64)), ("user.username", None),
+    ("user.discriminator", 5),
+]  # fmt: skip
+
+
+async def test_a_ready_with_a_value_of_a_wrong_type_is_skipped_and_the_session_kept() -> None:
+    sql = "SELECT session FROM cursor WHERE bot=?"
+    async with playing(Target) as play:
+        ready = first_sent(play, "READY")
+        for path, value in WRONG_READY:
+            send_json(play.discord, "READY", with_value(ready, path, value))
+        await goes_on(play)
+        await play.app.store.flush()
+        assert await play.app.store._read(sql) == [(ready["session_id"],)]  # pyright: ignore
+        play.discord.gateway.drop()
+        await goes_on(play)
+        assert play.discord.gateway.identifies == 1
+
+
+async def test_an_id_that_no_store_can_hold_fails_before_the_handler_runs() -> None:
+    async with playing(Target) as play:
+        real = (await play.click()).interaction
+        sent = 0
+        for path in ("id", "application_id", "channel_id", "guild_id", "message.id"):
+            for number in (2**63, 10**30, -(2**64), str(2**65)):
+                fresh = {**real, "id": play.discord.world.snowflake()}
+                send_json(play.discord, "INTERACTION_CREATE", with_value(fresh, path, number))
+                sent += 1
+        await until(lambda: has_failed(play, sent), 30)
+        assert {each.failure.type for each in await play.failed()} == {"ValidationError"}
+        assert await play.count() == 1
+
+
+async def has_failed(play: Play, count: int) -> bool:
+    return len(await play.app.store.failed()) == count
+
+
+def first_sent(play: Play, name: str) -> Json:
+    """Return the data of the first event of that name that the bot was sent."""
+    sent = [entry.data for entry in play.discord.journal.of("gateway_out")]
+    return next(each["d"] for each in sent if each.get("t") == name)
+
+
+def with_value(payload: Json, path: str, value: Any) -> Json:
+    """Return a copy with the value at that place."""
+    first, _, rest = path.partition(".")
+    return {**payload, first: with_value(payload[first], rest, value) if rest else value}
+
+
 NUMBERS = [10**30, 2**64, 2**63, 2**63 - 1, -1, -(10**30), True, 1.5, 1e300, "7", "x", None, [], {}, Text("9", 5_000)]
-ADDRESSES = [
-    "",
-    "abc",
-    LONG,
-    "\0",
-    "\r\n",
-    "..",
-    "interaction:1",
-    "ws://",
-    "ws://:x",
-    "ws://[",
-    "http://127.0.0.1:9",
-    "ws://127.0.0.1:99999",
-]
+ADDRESSES = ["", "abc", "interaction:1", "ws://[", "http://127.0.0.1:9", "ws://127.0.0.1:99999"]
 
 
 @pytest.mark.parametrize("number", NUMBERS, ids="{!r:.20}".format)
