@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from bot import DAY, SQLiteStore
+from bot import DAY, BotId, SQLiteStore, bot_id_of
+from playground import Discord
 from tests.contract import BOT, BROKEN, Clock, accept, at, event, keys, purge_all, record
-from tests.kit import rows
+from tests.kit import rows, start, until
 
 MIB = 1 << 20
 
@@ -25,8 +26,10 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextlib.asynccontextmanager
-async def opened(path: Path, *, visit: bool = False, clock: Clock | None = None) -> AsyncIterator[SQLiteStore]:
-    store = SQLiteStore(str(path), BOT, now=clock or time.time)
+async def opened(
+    path: Path, *, bot: BotId = BOT, visit: bool = False, clock: Clock | None = None
+) -> AsyncIterator[SQLiteStore]:
+    store = SQLiteStore(str(path), bot, now=clock or time.time)
     await store.open(visit=visit)
     try:
         yield store
@@ -107,9 +110,9 @@ STEP_MAX = 1_000  # rows of both kinds
 STEPS = 2 * OLD // STEP_MAX + 1  # a row that is not old is in the way
 
 
-async def filled(path: Path) -> None:
+async def filled(path: Path, bot: BotId = BOT) -> None:
     """Make a database with many keys that are long done and many records that have expired, and a few that are not."""
-    async with opened(path) as store:
+    async with opened(path, bot=bot) as store:
         await accept(store, event("waits"))
         await store.commit([record("lives")], None)
     with contextlib.closing(sqlite3.connect(path)) as db, db:
@@ -117,10 +120,10 @@ async def filled(path: Path) -> None:
         db.execute(
             f"INSERT INTO inbox(bot, key, body, accepted_at, runs, done_at) {numbers} "
             "SELECT ?, 'old:' || n, x'', 1, 1, 1 FROM n",
-            (BOT,),
+            (bot,),
         )
         db.execute(
-            f"INSERT INTO record {numbers} SELECT ?, 'poll', 'old' || n, 1, 1, x'7B7D', 1, 7, n, 0, 1 FROM n", (BOT,)
+            f"INSERT INTO record {numbers} SELECT ?, 'poll', 'old' || n, 1, 1, x'7B7D', 1, 7, n, 0, 1 FROM n", (bot,)
         )
 
 
@@ -151,6 +154,19 @@ async def test_20000_old_rows_are_purged_in_small_steps_and_clicks_get_in_betwee
         assert await store.load(record("lives").id)
     assert rows(path, "SELECT count(*) FROM inbox WHERE key LIKE 'old:%'") == [(0,)]
     assert rows(path, "SELECT count(*) FROM record WHERE key LIKE 'old%'") == [(0,)]
+
+
+async def test_a_running_bot_gets_rid_of_20000_old_rows_and_answers_meanwhile(path: Path) -> None:
+    async with Discord() as discord:
+        await filled(path, bot_id_of(discord.token))
+        await start(discord, "counter", path)
+        old = (
+            "SELECT (SELECT count(*) FROM inbox WHERE key LIKE 'old:%')"
+            " + (SELECT count(*) FROM record WHERE key LIKE 'old%')"
+        )
+        assert (await discord.user("alice").command("post")).state == "answered"
+        assert (await discord.user("alice").click("0")).state == "answered"
+        await until(lambda: rows(path, old) == [(0,)], 60)
 
 
 async def test_a_step_of_the_purge_is_no_more_work_when_there_is_more_to_purge(path: Path) -> None:
