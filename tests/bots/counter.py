@@ -1,4 +1,4 @@
-"""A number on a button, and who clicked it in which order, with which clicks."""
+"""A number on a button, and who clicked it in which order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from bot import App, Button, CommandContext, ComponentContext, Layout, Row, View
 @bot.register(name="counter")
 class Counter(View):
     people: list[str] = bot.field(default_factory=list[str])
-    clicks: list[int] = bot.field(default_factory=list[int])
 
     def render(self) -> Layout:
         return Row(Button(self.add, label=f"{len(self.people)}"))
@@ -17,7 +16,6 @@ class Counter(View):
     @bot.handler
     async def add(self, ctx: ComponentContext) -> None:
         self.people.append(ctx.user.username)
-        self.clicks.append(ctx.id)
         await ctx.rerender()
 
 
