@@ -24,7 +24,7 @@ ROOT = Path(__file__).parent.parent
 Json = dict[str, Any]
 
 
-async def until(is_so: Callable[[], Any], timeout: float = 10) -> None:
+async def until(is_so: Callable[[], Any], timeout: float = 20) -> None:
     """Wait for what nobody announces. A coroutine function may be given as well."""
     async with asyncio.timeout(timeout):
         while not (await answer if isinstance(answer := is_so(), Awaitable) else answer):

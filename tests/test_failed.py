@@ -136,10 +136,12 @@ async def test_the_newest_max_failed_are_listed_and_nothing_a_person_wrote_can_s
         process = await start(discord, "failing", store, MAX_FAILED=2)
         (tmp_path / "broken").touch()
         uses = [await discord.user("alice").command("think", text=text) for text in ("one", "two", HOSTILE)]
+        [(kept,)] = rows(store, "SELECT text FROM failed ORDER BY id DESC LIMIT 1")
+        rows(store, "UPDATE failed SET text=? WHERE text='two'", "\x1b[31m")  # as an earlier version kept it
         listed = await failed(discord, store)
         assert keys(listed) == [f"interaction:{used.interaction['id']}" for used in uses[1:]]
         log = "\n".join(process.log)
-        for text in (listed.out, log):
+        for text in (listed.out, log, f"RuntimeError: {kept}"):
             assert SHOWN in text
             assert not re.findall(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
 

@@ -87,6 +87,7 @@ async def test_with_drain_s_0_nothing_is_waited_for_and_the_click_is_run_by_the_
     async with waiting(tmp_path, DRAIN_S=0) as (discord, process, message):
         assert await process.terminate() == 0
         assert process.log[-1].endswith(", and the inbox 1 events")
+        assert not logged(process, "ERROR")
         assert len(rows(tmp_path / "bot.db", PENDING)) == 1
         (tmp_path / "alice").touch()
         await process.start()
