@@ -317,7 +317,7 @@ async def test_backups_taken_under_clicks_are_each_of_one_moment(tmp_path: Path)
         async def keep_clicking(name: str) -> None:
             while not ended.is_set():
                 each.click(name)
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.1)
 
         async with asyncio.TaskGroup() as people:
             for name in CROWD[:4]:
