@@ -659,6 +659,17 @@ def test_any_file_is_a_configuration_or_an_operators_mistake_told_without_the_to
             assert TOKEN not in repr(config)
 
 
+@effort(100)
+@given(st.text(max_size=20))
+def test_what_stands_where_the_token_belongs_is_told_to_nobody(text: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "config.env"
+        file.write_bytes(f"DISCORD_TOKEN=hunter2{text}".encode("utf-8", "replace"))
+        with pytest.raises(bot.OperatorError) as caught:
+            bot.Config.load(file, {})
+    assert "hunter2" not in str(caught.value)
+
+
 SELDOM: list[Any] = [None, 0, -1, 1.5, 2**70, True, [], {}, "", "x" * 500, b"x", float("nan"), object(), "\ud800"]
 FIELDS = st.dictionaries(
     st.sampled_from(
@@ -700,7 +711,9 @@ def build(make: Callable[..., bot.Component], args: list[Any], more: Json) -> An
 
 
 # Mostly right, or nothing would be taken.
-WORDS = st.sampled_from([*["a", "b", "c", "https://a.b/c", "🎉", "<:a:123456789012345678>", "success"] * 6, *SELDOM])
+WORDS = st.sampled_from(
+    [*["a", "b", "c", "https://a.b/c", "🎉", "<:a:123456789012345678>", "success"] * 6, *["x" * 101] * 4, *SELDOM]
+)
 COUNTS = st.sampled_from([*[0, 1, 2] * 10, 25, 0xFFFFFF, *SELDOM])
 FLAG = st.sampled_from([*[True, False] * 10, *SELDOM])
 LEAVES = st.one_of(
