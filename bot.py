@@ -97,6 +97,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, NewType, TypeAlias, TypeVar
 
 try:
+    import aiohttp
     import aiosqlite
     import dotenv.parser
     import hikari
@@ -118,6 +119,7 @@ AUTO_DEFER_AFTER_S = 2.0  # Discord wants the first answer within 3 s of the cli
 KEYS_KEPT_S = DAY  # how long a done event's key is kept to recognise its copies
 BATCH_OPS_MAX = 256  # operations in one transaction
 LAZY_WRITE_AFTER_S = 0.5  # what may be lost waits at most this long for a transaction to join
+HELLO_WITHIN_S = 10.0  # a gateway host that takes the connection and says nothing is left after so long
 SESSION_AGE_MAX_S = 30 * DAY  # then a new one: a session resumed for months was seen to lose its intents
 REMEMBERED_S = 15 * MINUTE  # a click on an older state of a message, carried in it, arrives within this
 HANDLER_TRIES = 3  # how often a click whose state was changed under it runs again on the fresh state
@@ -338,7 +340,8 @@ class Texts:
 
 
 _SECRET_AFTER_ID = re.compile(r"((?:/(?:interactions|webhooks)/\d+/)|\b\d{15,20}:)[\w.~-]{12,}")  # also in hikari's log
-_SECRET_TOKEN = re.compile(r"[MNO][\w-]{22,}\.[\w-]{6,7}\.[\w-]{27,}")  # an id in base64 begins with M, N or O
+# An id in base64 begins with M, N or O; "interaction:", with which an interaction's token begins, as it stands here.
+_SECRET_TOKEN = re.compile(r"[MNO][\w-]{22,}\.[\w-]{6,7}\.[\w-]{27,}|aW50ZXJhY3Rpb246[\w-]{12,}")
 
 
 def redact(text: str) -> str:
@@ -352,6 +355,8 @@ def without_token(body: bytes) -> bytes:
         payload: Any = read_json(body)
         payload.update({"token": ""} if "token" in payload else {})
         return write_json(payload)
+    except RecursionError:
+        return b""  # it was just shallow enough to be accepted; nobody can run it
     except (ValueError, AttributeError, TypeError):
         return body
 
@@ -385,6 +390,7 @@ def start_logging(level: str) -> None:
     log.setLevel(level)
     logging.getLogger("hikari").setLevel(logging.INFO if level == "DEBUG" else logging.WARNING)
     logging.getLogger("hikari.ratelimits").setLevel(logging.ERROR)  # it warns of every new limit it learns
+    logging.captureWarnings(True)  # Python itself would print them as they are
     # hikari's tasks tell asyncio of closed connections although the shard sees to them.
     closed = hikari.GatewayError | ConnectionError
     logging.getLogger("asyncio").addFilter(lambda each: not (each.exc_info and isinstance(each.exc_info[1], closed)))
@@ -793,7 +799,7 @@ def run_batch(db: sqlite3.Connection, operations: Sequence[Operation]) -> list[A
         db.execute("COMMIT")
     except sqlite3.Error as error:
         if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_IOERR:
-            raise CommitUnknownError(f"The last transaction may or may not be on disk: {error}.") from error
+            raise CommitUnknownError(str(error)) from error
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
@@ -905,7 +911,9 @@ class SQLiteStore(Store):
                 return await self._call(self._db, functools.partial(run_batch, operations=operations))
             failure: Exception = StoreError(f"{self.path} is closed.")
         except CommitUnknownError as error:
-            self._broken, failure = True, error  # what is on disk is known only after the file is opened again
+            self._broken = True  # what is on disk is known only after the file is opened again
+            unknown = f"{self.path} may or may not have the last transaction ({error})"
+            failure = CommitUnknownError(f"{unknown}. See what your system says about that disk.")
         except Exception as error:
             failure = error
             if type(error) in (sqlite3.OperationalError, sqlite3.DatabaseError, sqlite3.InternalError):
@@ -998,8 +1006,9 @@ class SQLiteStore(Store):
         )
         body = without_token(event.body)
         values = (self.bot, event.key, body, self._now(), *failure, self.bot, event.key)
-        newest = "SELECT id FROM failed WHERE bot=? ORDER BY id DESC LIMIT 1 OFFSET ?"
-        trim = f"DELETE FROM failed WHERE bot=? AND id <= ({newest})"
+        # "+bot" keeps SQLite from the index that begins with it, by which all rows would be sorted for every failure.
+        newest = "SELECT id FROM failed WHERE +bot=? ORDER BY id DESC LIMIT 1 OFFSET ?"
+        trim = f"DELETE FROM failed WHERE +bot=? AND id <= ({newest})"
         trimmed = (self.bot, self.bot, self._max_failed)
         await self._write(statements((insert, values), self._done(event.key), (trim, trimmed)))
 
@@ -1033,11 +1042,17 @@ class SQLiteStore(Store):
         if await asyncio.to_thread(file.exists):
             raise OperatorError(f"{file} exists. Name a file that does not; a backup overwrites nothing.")
         open_private(str(file), str(file))
-        try:  # VACUUM INTO reads in one snapshot and holds nobody up; copying the files of a live database corrupts it
-            await self._reader.execute("VACUUM INTO ?", (str(file),))
-        except sqlite3.Error as error:
+        # VACUUM INTO reads in one snapshot and holds nobody up; copying the files of a live database corrupts it.
+        copying = asyncio.ensure_future(self._reader.execute("VACUUM INTO ?", (str(file),)))
+        try:
+            await asyncio.shield(copying)
+        except BaseException as error:  # also when it is interrupted: half a backup must not look like one
+            await self._reader.interrupt()
+            await asyncio.gather(copying, return_exceptions=True)  # else it would make the file again
             await asyncio.to_thread(file.unlink)
-            raise OperatorError(explain_sqlite(error, str(file))) from error
+            if isinstance(error, sqlite3.Error):
+                raise OperatorError(explain_sqlite(error, str(file))) from error
+            raise
 
     async def release(self) -> None:
         sql = "UPDATE inbox SET runs=0 WHERE bot=? AND done_at IS NULL"
@@ -1132,11 +1147,12 @@ class SQLiteStore(Store):
         await self._write(statements((gap, (self._now(), why, *row)), (f"DELETE FROM cursor {where}", row)))
 
     async def purge(self, names: Sequence[str] = ()) -> int:
-        oldest = "SELECT id FROM inbox WHERE bot=? ORDER BY id LIMIT 500"
+        # "+bot" as above: by that index every step would walk all rows of this bot.
+        oldest = "SELECT id FROM inbox WHERE +bot=? ORDER BY id LIMIT 500"
         # Also what was done in a future that a wrong clock once believed in: it would keep all that follows for ever.
         old = f"DELETE FROM inbox WHERE id IN ({oldest}) AND (done_at < ? OR done_at > ?)"
         keys = (old, (self.bot, self._now() - KEYS_KEPT_S, self._now() + KEYS_KEPT_S))
-        expired = f"SELECT name, key FROM record WHERE bot=? AND expires_at < ? AND NOT {AMONG} LIMIT 500"
+        expired = f"SELECT name, key FROM record WHERE +bot=? AND expires_at < ? AND NOT {AMONG} LIMIT 500"
         records = f"DELETE FROM record WHERE bot=? AND (name, key) IN ({expired})"
         steps = keys, (records, (self.bot, self.bot, self._now(), json.dumps(list(names))))
         return await self._write(lambda db: sum(db.execute(*step).rowcount for step in steps))
@@ -2273,6 +2289,10 @@ async def create_record(store: Store, view: V, key: str, now: float) -> tuple[V,
 Id: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
+# Discord's ids are smaller; a larger number would be refused by the store, and only after the handler has run.
+Id: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+
+
 class Interaction(msgspec.Struct):
     """The part of Discord's interaction object that this file reads; the whole is `ctx.interaction`."""
 
@@ -2744,7 +2764,8 @@ class Context(EventContext):
 
     async def _respond_later(self, body: JSON, flags: hikari.MessageFlag) -> hikari.Message | None:
         token, application = self.token, self._interaction.application_id
-        if token is None and self.retried and self.channel_id and not flags & hikari.MessageFlag.EPHEMERAL:
+        hidden = bool(flags & hikari.MessageFlag.EPHEMERAL)
+        if token is None and self.retried and self.channel_id and not hidden:
             return await self.app.rest.create_message(self.channel_id, **body, flags=flags, nonce=str(self.id))
         if token is None:
             raise ExpiredError("the interaction can no longer be answered")
@@ -2753,7 +2774,9 @@ class Context(EventContext):
         try:
             thinking = self.answer is Answer.THINKING
             self.answer = Answer.REPLIED if thinking or taken else self.answer
-            if taken or (thinking and not flags & hikari.MessageFlag.EPHEMERAL):
+            if taken and hidden:  # promised in public, perhaps: an edit would show everybody what is for one
+                taken, thinking = await self._look_at_answer(application, token)
+            if taken or (thinking and not hidden):
                 return await self.app.rest.edit_interaction_response(application, token, **body)
             if thinking:  # the promised message is public and would make this public too
                 await self.app.rest.delete_interaction_response(application, token)
@@ -2761,6 +2784,15 @@ class Context(EventContext):
         except (hikari.NotFoundError, hikari.UnauthorizedError) as error:
             self.answer = Answer.EXPIRED
             raise ExpiredError("the interaction can no longer be answered") from error
+
+    async def _look_at_answer(self, application: int, token: str) -> tuple[bool, bool]:
+        """Return whether the answer of an earlier run is for this person alone, and whether it is for everybody."""
+        try:
+            answer = await self.app.rest.fetch_interaction_response(application, token)
+        except hikari.NotFoundError:  # the earlier run took its promise back, and came no further
+            return False, False
+        hidden = bool(answer.flags & hikari.MessageFlag.EPHEMERAL)
+        return hidden, not hidden
 
 
 ALREADY_ACKNOWLEDGED = 40060  # Discord's code for a second first answer
@@ -3820,13 +3852,35 @@ REFUSED: Mapping[
     4013: "Discord does not know one of the intents asked for. Look at app.intents in your_bot.",
     4014: "Discord refuses {intents}. Switch it on at your application's page (Bot, Privileged Gateway Intents).",
 }
-# hikari reads these fields without looking whether they are there.
-READ_BY_HIKARI: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "READY": ("session_id", "resume_gateway_url", "user", "guilds", "v"),
-        "RATE_LIMITED": ("opcode", "retry_after", "meta"),
-    }
-)
+
+
+class Ready(msgspec.Struct):
+    """What hikari reads of READY without looking whether it is there, and we store."""
+
+    class User(msgspec.Struct):
+        """The bot itself."""
+
+        id: Id
+        username: str
+        discriminator: str
+
+    session_id: str
+    resume_gateway_url: str
+    user: User
+    guilds: list[Any]
+    v: Any
+
+
+class RateLimited(msgspec.Struct):
+    """What hikari reads of RATE_LIMITED without looking whether it is there."""
+
+    opcode: int
+    retry_after: float
+    meta: Any
+
+
+READ_BY_HIKARI: Mapping[str, type] = MappingProxyType({"READY": Ready, "RATE_LIMITED": RateLimited})
+SEQ_MAX = (1 << 63) - 1  # what a store can hold
 
 
 class Tap:
@@ -3834,12 +3888,15 @@ class Tap:
 
     def __init__(self, shard: Shard, transport: Any) -> None:
         self._shard, self._transport = shard, transport
+        self._greeting_within_s: float | None = HELLO_WITHIN_S
 
     async def receive_json(self) -> JSON:
         """Return the next payload, its event handed to the store first. What cannot be read is logged and skipped."""
         while True:
             try:
-                payload = await self._transport.receive_json()
+                async with asyncio.timeout(self._greeting_within_s):
+                    payload = await self._transport.receive_json()
+                self._greeting_within_s = None  # from now on the heartbeat notices
                 if payload["op"] == 0:
                     self._shard.receive(payload)
                 elif payload["op"] == 9 and not payload["d"]:
@@ -3851,6 +3908,8 @@ class Tap:
                 if error.code not in REFUSED:
                     raise hikari.GatewayServerClosedConnectionError(error.reason, error.code, True) from None
                 raise
+            except TimeoutError as error:
+                raise hikari.GatewayConnectionError(f"no greeting within {HELLO_WITHIN_S:.0f} s") from error
             except zlib.error as error:  # the stream is lost; a new connection and RESUME bring everything again
                 raise hikari.GatewayTransportError(f"the stream cannot be unpacked: {error}") from error
             except (ValueError, TypeError, LookupError, AssertionError, RecursionError) as error:
@@ -3861,7 +3920,11 @@ class Tap:
         if data["op"] != 1:
             await self._transport.send_json(data)
             return
-        await self._shard.gateway.app.store.flush()
+        try:
+            await self._shard.gateway.app.store.flush()
+        except StoreError as error:  # nothing is confirmed
+            self._shard.gateway.app.stop(error)
+            return
         with contextlib.suppress(ConnectionResetError):  # the receiving side notices too, and says so
             await self._transport.send_json(data)
 
@@ -3873,11 +3936,11 @@ class Tap:
 class Shard(hikari.impl.GatewayShardImpl):
     """hikari's shard, begun where the stored session ended."""
 
-    __slots__ = ("_tap", "cursor", "gateway", "received")
+    __slots__ = ("_tap", "beat", "cursor", "gateway", "received")
 
     def __init__(self, gateway: Gateway, cursor: Cursor | None, **kwargs: Any) -> None:
         self._tap: Tap | None = None
-        self.gateway, self.cursor = gateway, cursor
+        self.gateway, self.cursor, self.beat = gateway, cursor, typing.cast("asyncio.Task[Any] | None", None)
         super().__init__(**kwargs)
         if cursor:
             self._session_id, self._seq, self._resume_gateway_url = cursor.session, cursor.seq, cursor.resume_url
@@ -3895,28 +3958,42 @@ class Shard(hikari.impl.GatewayShardImpl):
         """Return the bot's own id, also for what is replayed before RESUMED: hikari would say "not connected" then."""
         return super().get_user_id() if self._user_id is None else self._user_id
 
+    async def _heartbeat(self, heartbeat_interval: float) -> None:
+        self.beat = asyncio.current_task()
+        await super()._heartbeat(heartbeat_interval)
+
     async def _connect(self) -> Any:
-        self.received = 0
+        self.received, connected = 0, False
         try:
             if self._seq is None:  # before the socket is open: it would time out while others have their turn
                 await self.gateway.identify_turn(self.id)
-            return await super()._connect()
+            tasks = await super()._connect()
+            connected = True
+            return tasks
         except hikari.GatewayConnectionError:
             self._resume_gateway_url = None  # that host may be gone for good; the general one resumes sessions too
             raise
+        except (aiohttp.ClientError, ValueError) as error:
+            self._resume_gateway_url = None  # it is no address at all
+            raise hikari.GatewayConnectionError(str(error)) from error
         except hikari.HTTPError as error:
             if isinstance(error, hikari.HTTPResponseError) and error.status < 500:
                 raise  # Discord has answered, and means it
             raise hikari.GatewayConnectionError(str(error)) from error  # an outage: hikari waits and comes back
+        finally:
+            if not connected and self.beat:
+                self.beat.cancel()  # hikari would leave it running for ever, beside the next one
 
     def receive(self, payload: JSON) -> None:
         """Hand a dispatch to the store: an interaction with its cursor, anything else as a cursor that moves on.
 
         Raises ValueError, TypeError or LookupError when it is none that hikari could read either.
         """
-        name, seq, data = payload["t"], int(payload["s"]), payload["d"]
-        if not isinstance(name, str) or any(key not in data for key in READ_BY_HIKARI.get(name, ())):
-            raise ValueError(f"{name!r} without what belongs to it")
+        name, seq, data = payload["t"], payload["s"], payload["d"]
+        if not isinstance(name, str) or type(seq) is not int or not 0 <= seq <= SEQ_MAX:
+            raise ValueError(f"an event named {name!r:.50} with the number {seq!r:.50}")
+        if kind := READ_BY_HIKARI.get(name):
+            msgspec.convert(data, kind, strict=False)
         if name == "READY":
             me = write_json({**data["user"], "id": str(int(data["user"]["id"]))})
             url, session = data["resume_gateway_url"], data["session_id"]
@@ -4309,7 +4386,9 @@ class App:
     def _forget(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
-        if error and not isinstance(
+        if isinstance(error, StoreError):
+            self.stop(error)
+        elif error and not isinstance(
             error, StateConflictError | StateUnreadableError
         ):  # those are the handler's to read
             log.warning("%s", error, exc_info=None if isinstance(error, hikari.HikariError) else error)
@@ -4329,7 +4408,12 @@ class App:
 
     def accept(self, event: Event | None, cursor: Cursor | None) -> None:
         """Put an event into the inbox and, when it is on disk, on its way."""
-        self.store.accept(event, cursor).add_done_callback(functools.partial(self._accepted, event))
+        try:
+            accepted = self.store.accept(event, cursor)
+        except StoreError as error:  # it refused an earlier one; hikari would only log this, with a traceback
+            self.stop(error)
+        else:
+            accepted.add_done_callback(functools.partial(self._accepted, event))
 
     def _accepted(self, event: Event | None, accepted: asyncio.Future[int]) -> None:
         if accepted.cancelled():
@@ -4741,7 +4825,8 @@ def manage_failed(_: BotFunction, options: argparse.Namespace) -> None:
     for row in rows:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row.failed_at))
         note = ", its state is saved" if row.applied else ""
-        print(f"{printable(row.key)}  {when}Z  {row.failure.type}: {row.failure.text} ({row.failure.place}{note})")
+        line = f"{row.key}  {when}Z  {row.failure.type}: {row.failure.text} ({row.failure.place}{note})"
+        print(printable(line))
     print(f"{len(rows)} failed events.")
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 
+from .errors import KNOWN
 from .journal import Journal
 
 Drop = Literal["before", "after"]
@@ -18,12 +19,12 @@ class Fault:
     method: str
     path: str
     status: int | None
+    code: int | None
     times: int | None
     delay_s: float
     drop: Drop | None
     retry_after: float
     is_global: bool
-    code: int
     hits: int = 0
 
     def matches(self, method: str, path: str) -> bool:
@@ -45,20 +46,21 @@ class Faults:
         method: str = "*",
         path: str = "*",
         status: int | None = None,
+        code: int | None = None,
         times: int | None = 1,
         delay_s: float = 0.0,
         drop: Drop | None = None,
         retry_after: float = 1.0,
         is_global: bool = False,
-        code: int = 0,
     ) -> Fault:
         """Disturb requests whose path, without /api/v10, fits the pattern (`/channels/*`).
 
-        `status` answers with it instead of doing anything. `delay_s` holds the answer back. `drop` cuts the connection
-        "before" the request has any effect or "after" it took place. `retry_after` goes with status 429,
-        `code` (Discord's own, such as 50013) with any other.
+        `status` answers with it instead of doing anything, `code` with that JSON code and the status that goes with it.
+        `delay_s` holds the answer back. `drop` cuts the connection "before" the request has any effect or "after" it
+        took place. `retry_after` goes with status 429.
         """
-        fault = Fault(method, path, status, times, delay_s, drop, retry_after, is_global, code)
+        status = KNOWN[code][0] if code in KNOWN and status is None else status
+        fault = Fault(method, path, status, code, times, delay_s, drop, retry_after, is_global)
         self._faults.append(fault)
         return fault
 

@@ -134,7 +134,7 @@ class Gateway:
 
     def __init__(self, world: World, token: str) -> None:
         self._world = world
-        self._token = token
+        self.token = token
         self._sockets: set[Socket] = set()
         self._sessions: dict[str, Session] = {}
         self.identifies = 0
@@ -145,6 +145,10 @@ class Gateway:
         """Privileged intents that are not switched on for the application: IDENTIFY with one closes with 4014."""
         self.shards = 1
         """How many shards GET /gateway/bot recommends."""
+        self.identifies_allowed = IDENTIFIES_A_DAY
+        self.reset_after_s = 14_400.0
+        self.max_concurrency = 1
+        """What GET /gateway/bot says of the session start limit. That clients keep to it is for a test to look at."""
         self.on_ready: Callable[[], None] = lambda: None
         self.on_sent: Callable[[str, Json], None] | None = None
         self.delay_s: Callable[[], float] = lambda: 0.0
@@ -165,8 +169,10 @@ class Gateway:
         return self._world.journal
 
     def start_limit(self) -> Json:
-        left = max(0, IDENTIFIES_A_DAY - self.identifies)
-        return {"total": IDENTIFIES_A_DAY, "remaining": left, "reset_after": 14_400_000, "max_concurrency": 1}
+        left = max(0, self.identifies_allowed - self.identifies)
+        reset_after = int(self.reset_after_s * 1000)
+        limit: Json = {"total": IDENTIFIES_A_DAY, "remaining": left, "reset_after": reset_after}
+        return {**limit, "max_concurrency": self.max_concurrency}
 
     # Switches for tests
 
@@ -186,6 +192,11 @@ class Gateway:
         """Ask every client to reconnect and resume (op 7)."""
         for socket in self._sockets:
             self._send(socket, {"op": RECONNECT, "d": None})
+
+    def send_frame(self, frame: bytes) -> None:
+        """Write these bytes as one payload to every socket, whatever they are."""
+        for socket in self._sockets:
+            socket.send(frame)
 
     # Sending events
 
@@ -312,7 +323,7 @@ class Gateway:
         intents = data.get("intents")
         if socket.session is not None:
             socket.close(4005)
-        elif data.get("token") != self._token:
+        elif data.get("token") != self.token:
             socket.close(4004)
         elif shard is None:
             socket.close(4010)
@@ -353,7 +364,7 @@ class Gateway:
         seq = data.get("seq")
         if socket.session is not None:
             socket.close(4005)
-        elif data.get("token") != self._token:
+        elif data.get("token") != self.token:
             socket.close(4004)
         elif session is None or session not in self._live_sessions() or not session.is_valid:
             self._send(socket, {"op": INVALID_SESSION, "d": False})

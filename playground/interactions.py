@@ -6,6 +6,7 @@ An interaction is pending until its first callback (3 s), then answered or defer
 
 from __future__ import annotations
 
+import base64
 import secrets
 import time
 from collections.abc import Callable
@@ -41,6 +42,8 @@ ALLOWED: dict[tuple[Kind, bool], tuple[int, ...]] = {
 
 ANY_DATA = limits.Group(fields={"flags": limits.Whole(low=0)})
 NO_ANSWER = "The application did not respond"
+TOKENS_ISSUED: list[str] = []
+"""Every token that a playground of this process gave out, bot tokens too: for those who look for leaks."""
 
 
 @dataclass(eq=False)
@@ -127,7 +130,8 @@ class Interactions:
     ) -> Interaction:
         """Send an interaction to the bot. It fails when no callback has come 3 s later."""
         owners = self._owners(user, channel_id, command, source, parent)
-        id_, token = self._world.snowflake(), secrets.token_urlsafe(32)
+        id_ = self._world.snowflake()
+        token = token_for(id_)
         payload: Json = {
             "id": id_,
             "type": TYPE_OF[kind],
@@ -363,6 +367,14 @@ class Interactions:
             return  # nobody sees it but the person who is typing
         for watcher in self.watchers:
             watcher(interaction)
+
+
+def token_for(id_: str) -> str:
+    """A new token in the form of Discord's: "interaction:<id>:<secret>" in base64, letters and digits alone."""
+    secret = secrets.token_hex(32)
+    token = base64.b64encode(f"interaction:{id_}:{secret}".encode()).decode().rstrip("=")
+    TOKENS_ISSUED.append(token)
+    return token
 
 
 def message_type_of(interaction: Interaction) -> int:

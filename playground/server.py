@@ -21,7 +21,7 @@ from .clock import Clock
 from .control import Page
 from .faults import Faults
 from .gateway import Gateway
-from .interactions import Interactions
+from .interactions import TOKENS_ISSUED, Interactions
 from .journal import Journal
 from .people import Person
 from .permissions import bits_of
@@ -62,6 +62,7 @@ class Discord:
         self.misfits: list[str] = []
         """What the check found wrong with what this Discord sent."""
         self.token = f"{base64.b64encode(APPLICATION_ID.encode()).decode()}.playground.local"
+        TOKENS_ISSUED.append(self.token)
         self.public_key = bytes(SigningKey.generate().verify_key).hex()
         self.bots: list[BotProcess] = []
         self.world = World(self.clock, self.journal)
@@ -295,6 +296,10 @@ class Discord:
 
     # Disturbing it
 
+    def reset_token(self) -> None:
+        """Give the bot another token, as "Reset Token" on its page does; the old one is refused from now on."""
+        self.token = self.gateway.token = self._rest.token = f"{self.token}-reset"
+
     @property
     def unknown(self) -> list[str]:
         """Requests for routes that nobody implemented, as "GET /path"."""
@@ -316,3 +321,7 @@ class Discord:
     def send_raw(self, event_name: str, payload: Any) -> None:
         """Send a gateway event with any payload, malformed ones included, to every session."""
         self.gateway.dispatch_everywhere(event_name, payload)
+
+    def send_frame(self, frame: bytes) -> None:
+        """Write these bytes as one payload to every connection: JSON or not, outside every session's numbering."""
+        self.gateway.send_frame(frame)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import sqlite3
+import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 import bot
 from playground import Discord
@@ -21,7 +24,7 @@ ROOT = Path(__file__).parent.parent
 Json = dict[str, Any]
 
 
-async def until(is_so: Callable[[], Any], timeout: float = 10) -> None:
+async def until(is_so: Callable[[], Any], timeout: float = 20) -> None:
     """Wait for what nobody announces. A coroutine function may be given as well."""
     async with asyncio.timeout(timeout):
         while not (await answer if isinstance(answer := is_so(), Awaitable) else answer):
@@ -60,10 +63,15 @@ def view(press: Press = Counting.press, *, members: Json | None = None, **regist
 
 @contextlib.asynccontextmanager
 async def running(
-    discord: Discord, *things: Any, store: bot.Store | None = None, intents: Any = None, **settings: Any
+    discord: Discord,
+    *things: Any,
+    store: bot.Store | None = None,
+    intents: Any = None,
+    make: type[bot.App] = bot.App,
+    **settings: Any,
 ) -> AsyncIterator[bot.App]:
     """Run a bot in this process, connected and with its commands registered, and stop it at the end."""
-    app = bot.App(bot.Config(**{"token": discord.token, "api": discord.api, "store": ":memory:", **settings}), store)
+    app = make(bot.Config(**{"token": discord.token, "api": discord.api, "store": ":memory:", **settings}), store)
     app.add(*things)
     app.intents = app.intents if intents is None else intents
     asked = len(commands_asked_for(discord))
@@ -157,6 +165,12 @@ async def at_rest(store: bot.Store) -> None:
     await until(is_at_rest)
 
 
+def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return what was logged above INFO, without what a busy machine causes."""
+    messages = [record.getMessage() for record in caplog.records if record.levelno > logging.INFO]
+    return [message for message in messages if not message.startswith("everything waits for")]
+
+
 # What is on a message
 
 
@@ -180,6 +194,23 @@ def shown(discord: Discord, message: Json) -> int:
     return int(next(label for label in labels if label))
 
 
+class Watch:
+    """Notes what a message read after each of its changes, and how many changes of it were under way at once."""
+
+    def __init__(self, discord: Discord, message: Json) -> None:
+        self.counts = [shown(discord, message)]
+        self._discord, self._message = discord, message
+        discord.world.listeners.append(self._on_change)
+
+    def _on_change(self, what: str, subject: Any) -> None:
+        if what == "edit" and subject.id == self._message["id"]:
+            self.counts.append(shown(self._discord, self._message))
+
+    @property
+    def went_back(self) -> bool:
+        return self.counts != sorted(self.counts)
+
+
 # A bot in a process of its own
 
 
@@ -201,3 +232,17 @@ def state_of(store: Path, message: Json) -> Json:
     """Return the state that a bot's database has for the message."""
     [(data,)] = rows(store, "SELECT data FROM record WHERE name=? AND key=?", *record_of(message))
     return msgspec.json.decode(data)
+
+
+# A small disk: see the fixture small_disk
+
+
+def mount(folder: Path, *options: str) -> int:
+    """Mount a file system (a type and its options, or options that change the one that is there); 0 when it worked."""
+    *kind, size = options
+    return subprocess.run(["mount", *kind, "-o", size, "none", folder], capture_output=True, check=False).returncode
+
+
+def grow(disk: Path) -> None:
+    """Make room on the small disk."""
+    assert mount(disk, "remount,size=20m") == 0

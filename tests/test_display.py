@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,6 +18,7 @@ from tests.kit import (
     Json,
     Play,
     Press,
+    Watch,
     at_rest,
     button_id,
     playing,
@@ -34,23 +34,6 @@ from tests.kit import (
 )
 
 UPDATE, DEFER = 7, 6  # types of a callback
-
-
-class Watch:
-    """Notes what a message read after each of its changes, and how many changes of it were under way at once."""
-
-    def __init__(self, discord: Discord, message: Json) -> None:
-        self.counts = [shown(discord, message)]
-        self._discord, self._message = discord, message
-        discord.world.listeners.append(self._on_change)
-
-    def _on_change(self, what: str, subject: Any) -> None:
-        if what == "edit" and subject.id == self._message["id"]:
-            self.counts.append(shown(self._discord, self._message))
-
-    @property
-    def went_back(self) -> bool:
-        return self.counts != sorted(self.counts)
 
 
 def requests(discord: Discord, method: str, route: str = "") -> list[Json]:

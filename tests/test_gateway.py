@@ -489,14 +489,13 @@ def send_event(discord: Discord, event: tuple[str, Any]) -> None:
 
 def send_frame(discord: Discord, frame: bytes) -> None:
     """Write these bytes as one payload to every connection."""
-    for socket in discord.gateway._sockets:
-        socket.send(frame)
+    discord.send_frame(frame)
 
 
 # hikari's private names
 
 PRIVATE = {
-    "Shard": {"_connect", "_resume_gateway_url", "_seq", "_session_id", "_user_id", "_ws"},
+    "Shard": {"_connect", "_heartbeat", "_resume_gateway_url", "_seq", "_session_id", "_user_id", "_ws"},
     "Gateway": {
         "_cache",
         "_dumps",

@@ -351,3 +351,14 @@ async def test_identifies_are_counted_down_from_a_thousand() -> None:
         _, found = await rest("GET", "/gateway/bot")
         limit = found["session_start_limit"]
         assert (limit["total"], limit["remaining"], limit["max_concurrency"]) == (1000, 999, 1)
+
+
+async def test_any_payload_can_be_sent_outside_the_numbering() -> None:
+    async with Discord() as discord, Socket(discord) as socket:
+        await socket.identify()
+        before = socket.seq
+        for frame in ("no JSON", "", '{"op":0,"t":"TEST","s":7,"d":NaN}'):
+            discord.send_frame(frame.encode())
+            assert await socket.ws.receive_str() == frame
+        discord.send_raw("TEST", None)
+        assert (await socket.receive())["s"] == before + 1

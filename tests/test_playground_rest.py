@@ -486,6 +486,21 @@ async def test_an_injected_429_says_when_to_come_back(discord: Discord, rest: Re
     assert (rest.headers["Retry-After"], rest.headers["X-RateLimit-Scope"]) == ("0.700", "user")
 
 
+async def test_a_request_that_breaks_off_has_no_effect_and_is_no_error(
+    discord: Discord, messages: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    host, port = discord.url.removeprefix("http://").split(":")
+    _, writer = await asyncio.open_connection(host, int(port))
+    head = f"POST /api/v10{messages} HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bot {discord.token}\r\n"
+    writer.write(head.encode() + b'Content-Type: application/json\r\nContent-Length: 99\r\n\r\n{"content":')
+    await writer.drain()
+    await asyncio.sleep(0.1)
+    writer.transport.abort()
+    await asyncio.sleep(0.1)
+    assert discord.messages() == []
+    assert caplog.text == ""
+
+
 @pytest.mark.parametrize(("drop", "made"), [("before", 0), ("after", 1)])
 async def test_a_dropped_connection_is_cut_before_or_after_the_effect(
     discord: Discord, rest: Rest, messages: str, drop: Any, made: int

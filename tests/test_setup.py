@@ -91,11 +91,16 @@ def test_play_installs_only_what_the_bot_needs_and_starts_the_playground(folder:
     assert steps[-1] == ".venv/bin/python bot.py playground mybot.py --port 9000"
 
 
-def test_test_installs_the_tools_too_and_runs_every_test(folder: Path) -> None:
+def test_test_installs_the_tools_too_and_runs_all_but_the_long_storms(folder: Path) -> None:
     steps = run("make", "-n", "test", cwd=folder).splitlines()
     installs = [step.rpartition(" ")[2] for step in steps if INSTALL in step]
     assert installs == ["requirements.txt", "requirements-dev.txt"]
-    assert steps[-1].rstrip() == '.venv/bin/python -m pytest -m ""'
+    assert steps[-1].rstrip() == '.venv/bin/python -m pytest -m "not long"'
+
+
+def test_crash_runs_the_long_storms(folder: Path) -> None:
+    steps = run("make", "-n", "crash", "ARGS=-k kill", cwd=folder).splitlines()
+    assert steps[-1] == ".venv/bin/python -m pytest -m long -v -k kill"
 
 
 def test_a_second_call_installs_nothing(installed: Path) -> None:
@@ -150,10 +155,8 @@ def test_a_python_that_will_not_do_is_named_with_the_remedy(
     assert not (folder / ".venv").exists()
 
 
-def test_bench_and_crash_say_when_there_is_nothing_yet(installed: Path) -> None:
+def test_bench_says_when_there_is_nothing_yet(installed: Path) -> None:
     assert "There is no benchmark in benchmarks/ yet." in run("make", "bench", cwd=installed)
-    (installed / "pytest.ini").write_text("[pytest]\nmarkers = crash\n")
-    assert run("make", "crash", cwd=installed).splitlines()[-1] == "No test is marked crash yet."
 
 
 def test_bench_runs_each_script_and_stops_at_one_that_fails(installed: Path) -> None:
@@ -198,9 +201,9 @@ def run_ci(folder: Path, expect: int = 0) -> list[str]:
     return run("bash", folder / ".ci/run", cwd=folder.parent, expect=expect, CI="true", PATH=path).splitlines()
 
 
-def test_ci_checks_first_and_ends_with_the_tests(ci: Path) -> None:
+def test_ci_checks_first_then_tests_and_ends_with_the_storms(ci: Path) -> None:
     calls = [line for line in run_ci(ci) if line.startswith("make")]
-    assert calls == ["make check", "make test"]
+    assert calls == ["make check", "make test", "make crash"]
 
 
 def test_ci_fails_when_a_step_fails_and_goes_no_further(ci: Path) -> None:
@@ -208,6 +211,8 @@ def test_ci_fails_when_a_step_fails_and_goes_no_further(ci: Path) -> None:
     assert "make test" not in run_ci(ci, expect=1)
     write_script(ci / "stand-ins/make", 'echo "make $*"; test "$1" != test')
     assert run_ci(ci, expect=1)[-1] == "make test"
+    write_script(ci / "stand-ins/make", 'echo "make $*"; test "$1" != crash')
+    assert run_ci(ci, expect=1)[-1] == "make crash"
 
 
 def test_ci_installs_what_is_missing_before_it_starts(ci: Path) -> None:
@@ -215,7 +220,7 @@ def test_ci_installs_what_is_missing_before_it_starts(ci: Path) -> None:
     calls = [line for line in run_ci(ci) if line.startswith(("make", "apt-get"))]
     assert calls[0] == "apt-get update -q"
     assert re.match(r"apt-get install .*\bpython3-venv\b", calls[1])
-    assert calls[2:] == ["make check", "make test"]
+    assert calls[2:] == ["make check", "make test", "make crash"]
 
 
 # ---- What is installed -------------------------------------------------------------------------------------------

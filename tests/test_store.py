@@ -25,7 +25,7 @@ from typing import Any
 
 import aiosqlite
 import pytest
-from kit import ROOT, rows, until
+from kit import ROOT, grow, rows, until
 
 import bot
 from bot import BotId, CommitUnknownError, MemoryStore, OperatorError, SQLiteStore, StoreError
@@ -619,27 +619,6 @@ async def test_a_folder_that_is_not_there_is_refused(path: Path) -> None:
 # A disk that is full, slow to open, or broken
 
 
-@pytest.fixture
-def small_disk() -> Iterator[Path]:
-    """A disk of one megabyte."""
-    folder = Path(tempfile.mkdtemp())
-    if os.name != "posix" or not shutil.which("mount") or os.geteuid() or mount(folder, "-t", "tmpfs", "size=1m"):
-        folder.rmdir()
-        pytest.skip("needs root and mount(8), for a disk small enough to fill")
-    yield folder
-    subprocess.run(["umount", folder], check=True)
-    folder.rmdir()
-
-
-def mount(folder: Path, *options: str) -> int:
-    *kind, size = options
-    return subprocess.run(["mount", *kind, "-o", size, "none", folder], capture_output=True, check=False).returncode
-
-
-def grow(disk: Path) -> None:
-    assert mount(disk, "remount,size=20m") == 0
-
-
 async def fill(store: SQLiteStore, at_once: int, size: int) -> set[str]:
     """Accept batches until several were refused; return the keys that were accepted."""
     accepted, refused = set[str](), 0
@@ -743,7 +722,10 @@ async def test_after_an_io_error_at_commit_nothing_is_written_until_the_file_is_
             results = await asyncio.gather(*waiting, return_exceptions=True)
             assert all(isinstance(each, StoreError) for each in results)
             assert {type(each) for each in results[:256]} == {CommitUnknownError}
-            assert str(results[0]).startswith("The last transaction may or may not be on disk: disk I/O error.")
+            assert str(results[0]) == (
+                f"{path} may or may not have the last transaction (disk I/O error)."
+                " See what your system says about that disk."
+            )
         with pytest.raises(StoreError):
             await accept(store, event("late"))
         with pytest.raises(StoreError):
@@ -816,6 +798,23 @@ async def test_a_backup_overwrites_nothing(path: Path) -> None:
         with pytest.raises(OperatorError, match=r"holiday\.jpg "):
             await store.backup(other)
     assert other.read_bytes() == b"a picture"
+
+
+async def test_a_backup_that_is_interrupted_leaves_nothing_behind(path: Path) -> None:
+    copy = path.with_name("copy.db")
+    async with opened(path) as store:
+        await asyncio.gather(*(store.accept(event(number, bytes(4_000)), None) for number in range(500)))
+        await store._reader.set_progress_handler(lambda: time.sleep(0.01), 100)
+        copying = asyncio.create_task(store.backup(copy))
+        await until(copy.exists)
+        copying.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await copying
+        assert not copy.exists()
+        await store._reader.set_progress_handler(lambda: 0, 0)
+        await store.backup(copy)
+        assert rows(copy, "SELECT count(*) FROM inbox") == [(500,)]
+    assert not copy.with_name("copy.db-journal").exists()
 
 
 async def test_a_visitor_reads_what_the_running_process_has_written(path: Path) -> None:
