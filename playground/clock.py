@@ -30,7 +30,10 @@ class Clock:
         return self._start_s + time.monotonic()
 
     def advance(self, seconds: float) -> None:
-        """Move the time forward. What became due has run when this returns."""
+        """Move the time forward, here and in the processes of bots. What became due here has run when this returns.
+
+        A bot's time.time() is moved, its monotonic clocks are not: a sleep that has begun takes as long as before.
+        """
         if seconds < 0:
             raise ValueError(f"The clock only moves forward, not by {seconds} s.")
         self._start_s += seconds

@@ -49,6 +49,19 @@ class Discord:
             done = await alice.click("Yes")
             print(discord.text(done.message))
 
+            bob = discord.user("bob")
+            await alice.autocomplete("fruit", "name", "app")  # what the bot offers
+            await alice.command("Wave", target=bob)  # a context menu; target=message for those on messages
+            await alice.command("upload", file=("a.txt", b"..."), channel="dm")
+            await alice.submit({"Who": [bob], "Files": [("a.txt", b"...")]})  # the form that is open
+            bob.grant("kick_members")
+            bob.locale = "de"
+            discord.clock.advance(3600)  # time.time() of the bot's process goes along
+            discord.delete_messages([done.message])
+            discord.kick_bot()
+
+    alice is an administrator, bob and carol are members like any. Besides "general" and "random" there are the channels
+    "dm" (everybody's own with the bot), "elsewhere" (of a guild without the bot) and "friends" (a private group).
     Leaving it stops its bots, and raises AssertionError when a client asked for a route that nobody implemented
     or when the check found something wrong with what was sent.
     """

@@ -230,6 +230,7 @@ async def test_a_channel_may_hide_itself_and_forbid_commands(discord: Discord, b
         bob.start_command("use", {}, channel="staff")
     with pytest.raises(LookupError, match="bob sees no such channel"):
         await bob.say("x", "staff")
+    assert bob.permissions("staff") == 0  # who does not see it may do nothing in it
     own = {"id": bob.id, "type": 1, "allow": str(1 << 10), "deny": "0"}
     discord.world.change_channel(channel["id"], permission_overwrites=[deny, own])
     bob.start_command("use", {}, channel="staff")

@@ -339,6 +339,21 @@ async def test_a_kick_and_a_ban(discord: Discord, bot: RawBot, bob: Person) -> N
     assert carol.member is not None
 
 
+async def test_who_stands_above_the_bot_is_out_of_its_reach(discord: Discord, bot: RawBot, bob: Person) -> None:
+    high = discord.role("High")
+    discord.world.membership.put_role(high["id"], "High", 0, position=60)
+    bob.add_role("High")
+    for id_ in (bob.id, OWNER_ID):
+        member = f"{GUILD}/members/{id_}"
+        assert (await bot.rest("PATCH", member, {"nick": "x"}))[1]["code"] == 50013
+        assert (await bot.rest("DELETE", member))[1]["code"] == 50013
+        assert (await bot.rest("PUT", f"{GUILD}/bans/{id_}"))[1]["code"] == 50013
+    assert (await bot.rest("PATCH", f"{GUILD}/members/{bob.id}", {"roles": []}))[1]["code"] == 50013
+    assert (await bot.rest("PATCH", f"{GUILD}/roles/{high['id']}", {"name": "Low"}))[1]["code"] == 50013
+    bob.remove_role("High")
+    assert (await bot.rest("DELETE", f"{GUILD}/members/{bob.id}"))[0] == 204
+
+
 ROUTES: list[tuple[str, Any, str]] = [
     ("PUT MEMBER/roles/" + MODERATOR_ID, None, "manage_roles"),
     ("PATCH MEMBER", {"nick": "x"}, "manage_nicknames"),
