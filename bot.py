@@ -1478,9 +1478,10 @@ def Separator(*, divider: bool = True, large: bool = False) -> Component:
 
 def address_of(source: Source) -> tuple[str, File_ | None]:
     """Return where Discord finds it, and the file to send along if that is with the message."""
+    given: Any = source
     if isinstance(source, str):
         return source, None
-    if not isinstance(source, hikari.files.Resource | os.PathLike | bytes | bytearray | memoryview | io.IOBase):
+    if not isinstance(given, hikari.files.Resource | os.PathLike | bytes | bytearray | memoryview | io.IOBase):
         raise LayoutError(f"{source!r} is neither an address nor a file such as hikari.File(…).")
     file: Any = hikari.files.ensure_resource(source)
     return (file.url, None) if isinstance(file, hikari.files.WebResource) else (f"attachment://{file.filename}", file)
@@ -1608,7 +1609,8 @@ def assemble(render: Callable[[], Layout], name_id: NameId, where: str) -> Body:
     except LayoutError as error:
         raise LayoutError(f"{where}: {error}") from None
     plain_one = layout if isinstance(layout, Plain) else None
-    parts: Any = plain_one.rows if plain_one else layout if isinstance(layout, list | tuple) else [layout]
+    several = typing.cast("Any", layout if isinstance(layout, list | tuple) else [layout])
+    parts: Any = plain_one.rows if plain_one else several
     try:
         payloads = [build(part, name_id) for part in parts]
         if plain_one:
@@ -2283,10 +2285,6 @@ async def create_record(store: Store, view: V, key: str, now: float) -> tuple[V,
 # What a handler is given: an EventContext knows the records that the event changes and commits them with it; a Context
 # also knows who did what, and answers within Discord's rules (one first answer within 3 s, the rest within 15 minutes).
 # Then commands: options are read from a function's annotations. The App that a context belongs to is section 10.
-
-
-# Discord's ids are smaller; a larger number would be refused by the store, and only after the handler has run.
-Id: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 
 
 # Discord's ids are smaller; a larger number would be refused by the store, and only after the handler has run.
@@ -4022,6 +4020,11 @@ def interaction_event(data: Any, otherwise: str) -> Event:
     return Event(EventKey(f"interaction:{id if id.isdecimal() else otherwise}"), write_json(data))
 
 
+def is_question(data: Any) -> bool:
+    """Return whether an interaction asks for suggestions."""
+    return isinstance(data, dict) and typing.cast("JSON", data).get("type") == hikari.InteractionType.AUTOCOMPLETE
+
+
 def gone_with(name: str, data: JSON) -> Gone | None:
     """Return what a gateway event says was deleted, or None."""
     if name == "MESSAGE_DELETE":
@@ -4088,11 +4091,10 @@ class Gateway(hikari.GatewayBot):
         for listener in app.listeners.values():
             self._reader.subscribe(listener.event, unheard)  # hikari makes no events that nobody asked for
 
-    def take(self, name: str, data: Any, cursor: Cursor) -> None:
+    def take(self, name: str, data: JSON, cursor: Cursor) -> None:
         """Hand a dispatch on: what is to be done goes to the inbox with its cursor, all else moves the cursor alone."""
         app, otherwise = self.app, f"{cursor.session}:{cursor.seq}"
-        is_question = isinstance(data, dict) and data.get("type") == hikari.InteractionType.AUTOCOMPLETE  # pyright: ignore
-        if name == "INTERACTION_CREATE" and not is_question:
+        if name == "INTERACTION_CREATE" and not is_question(data):
             app.accept(interaction_event(data, otherwise), cursor)
             return
         if name == "INTERACTION_CREATE":

@@ -780,7 +780,7 @@ def test_what_the_bot_takes_for_a_message_discord_takes_too(examples: int) -> No
         except bot.LayoutError:
             return
         taken += 1
-        body = bot.write_json({"components": [each.build()[0] for each in built], "flags": 1 << 15})
+        body = bot.write_json({"components": [each.build()[0] for each in built["components"]], "flags": 1 << 15})
         limits.check_message(bot.read_json(body))
 
     agree()
