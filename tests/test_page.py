@@ -474,7 +474,8 @@ def hostile_messages() -> list[Json]:
     return [
         message(1, components, author={**BOT, "global_name": IMAGE}, used={"user_id": MALLORY["id"], "name": IMAGE}),
         message(2, author=person(MALLORY), content=f"{IMAGE} {SCRIPT_LINK}", embeds=[embed],
-                attachments=[{"url": SCRIPT_LINK, "filename": IMAGE}]),
+                attachments=[{"url": SCRIPT_LINK, "filename": IMAGE}],
+                reactions=[{"emoji": {"id": None, "name": IMAGE}, "count": 1}], reactors={IMAGE: [MALLORY["id"]]}),
     ]  # fmt: skip
 
 
@@ -486,7 +487,12 @@ def hostile_state() -> Json:
         users=[MALLORY, ALICE],
         guild={"id": "1", "name": IMAGE},
         channels=[{**GENERAL, "name": IMAGE}],
-        commands=[{"name": "evil", "description": IMAGE, "options": [option]}],
+        roles=[{"id": "200000000000000001", "name": IMAGE}],
+        bot_user={"id": BOT["id"], "username": IMAGE, "name": IMAGE},
+        commands=[
+            {"name": "evil", "description": IMAGE, "options": [option]},
+            {"name": IMAGE, "description": "", "type": 3},
+        ],
         bot={"name": IMAGE, "status": "running", "pid": 1, "exit_code": None},
         log=[IMAGE],
     )
@@ -518,6 +524,9 @@ async def test_hostile_texts_are_shown_as_text_and_run_nothing(pages: Pages) -> 
     await page.keyboard.press("Escape")
     await page.get_by_role("button", name="Show spoiler").click()
     await page.locator(".container .button:enabled").click()
+    await page.locator(".message .embed").click(button="right", position={"x": 3, "y": 3})
+    await expect(page.get_by_role("menu")).to_contain_text(IMAGE)
+    await page.keyboard.press("Escape")
     script.say(hostile_form())
     await expect(page.get_by_role("dialog")).to_contain_text(IMAGE)
     await script.settled()
@@ -1802,6 +1811,7 @@ async def test_every_kind_of_option_reaches_the_bot(desk: Desk) -> None:
         ("/poll Tea?", {"question": "Tea?"}),
         ("/poll Tea at 10:30? minutes: 5", {"question": "Tea at 10:30?", "minutes": 5}),
         ("/poll minutes:5 question:Tea? colour:red", {"question": "Tea?", "minutes": 5, "colour": "#f00"}),
+        ("/poll minutes: 5 question: Tea in minutes: no", {"question": "Tea in minutes: no", "minutes": 5}),
         ("/poll Tea? host: bob secret: true", {"question": "Tea?", "host": BOB["id"], "secret": True}),
     ],
 )
@@ -1875,7 +1885,22 @@ async def test_the_bot_suggests_while_one_types(desk: Desk) -> None:
     assert (sent["type"], options_of(sent["data"])) == (2, {"place": "p2"})
 
 
-async def test_late_suggestions_are_dropped_and_typing_asks_once(pages: Pages) -> None:
+async def test_the_bot_is_asked_when_one_pauses_and_not_at_each_letter(pages: Pages) -> None:
+    script = await pages.scripted(first=state(commands=[SEARCH]))
+    page = script.page
+    await page.locator("#write").fill("/search ")
+    await script.until(lambda: bool(script.asked), "the page asks for an empty field")
+    await page.clock.install(time=0)
+    await page.clock.pause_at(1000)
+    for letter in "par":
+        await page.keyboard.type(letter)
+        await page.clock.run_for(100)
+    await page.clock.run_for(1000)
+    await script.until(lambda: len(script.asked) > 1, "the page asks")
+    assert [each["text"] for each in script.asked] == ["", "par"]
+
+
+async def test_late_suggestions_are_dropped(pages: Pages) -> None:
     script = await pages.scripted(first=state(commands=[SEARCH]))
     page = script.page
     await page.locator("#write").fill("/search ")
@@ -1885,7 +1910,6 @@ async def test_late_suggestions_are_dropped_and_typing_asks_once(pages: Pages) -
 
     await page.keyboard.type("par")
     await script.until(lambda: bool(questions("par")), "the page asks")
-    assert questions("pa") == []
     await page.keyboard.type("i")
     await script.until(lambda: bool(questions("pari")), "the page asks again")
     late, newest = questions("par")[0], questions("pari")[0]
@@ -1893,8 +1917,10 @@ async def test_late_suggestions_are_dropped_and_typing_asks_once(pages: Pages) -
         "autocomplete", request=newest["request"], channel_id=GENERAL["id"], name="search", option="place",
         text="pari", options={},
     )  # fmt: skip
-    script.say({"type": "choices", "request": late["request"], "choices": [{"name": "Late", "value": "late"}]})
     script.say({"type": "choices", "request": newest["request"], "choices": [{"name": "Paris", "value": "p"}]})
+    await expect(page.get_by_role("option")).to_have_text(["Paris"])
+    script.say({"type": "choices", "request": late["request"], "choices": [{"name": "Late", "value": "late"}]})
+    await script.settled()
     await expect(page.get_by_role("option")).to_have_text(["Paris"])
     await page.keyboard.press("Enter")  # nothing is marked: what was typed is sent
     await script.heard(in_general("command", name="search", options={"place": "pari"}))
@@ -1998,8 +2024,9 @@ async def test_ones_own_message_is_edited_and_deleted_with_the_keyboard(desk: De
     field = desk.page.get_by_role("textbox", name="Edit message")
     await expect(field).to_be_focused()
     await field.fill("Hello")
-    await desk.post(text("meanwhile"))
-    await expect(desk.message_with("meanwhile")).to_be_visible()
+    said = await desk.event("MESSAGE_CREATE")
+    await desk.discord.user("bob").react(said["id"], "👍")  # the message is drawn anew meanwhile
+    await expect(desk.talk.get_by_role("button", name="👍 1")).to_be_visible()
     await expect(field).to_have_value("Hello")
     await keyboard.press("Enter")
     await expect(desk.message_with("Hello")).to_contain_text("(edited)")
