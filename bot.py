@@ -18,18 +18,18 @@ Write your own commands and views in section 11. The rest reads from top to bott
 above it.
 
 Contents
- 0  Head and configuration   settings, what you may catch, what people are told, how a log line looks
- 1  Store                    what is kept, and what is promised about it
- 2  SQLite                   the promises kept in one file
- 3  Components               what a message or a form is made of, checked against Discord's limits
- 4  Records and views        typed state, forms, and the custom ids that lead back to them
- 5  Contexts                 what a handler is given: your records, who did what, ways to answer
- 6  Commands and more        commands, listeners and what runs by the clock, from annotated functions
- 7  Dispatch                 the one path from an accepted event to a finished one
- 8  Gateway                  a session that outlives the process
- 10  Running                 start, stop and everything between
- 11  Your bot                four examples; delete them and write here
- 12  Command line            run, check, failed, commands, export, backup, playground
+ 0  Head and configuration     settings, what you may catch, what people are told, how a log line looks
+ 1  Store                      what is kept, and what is promised about it
+ 2  SQLite                     the promises kept in one file
+ 3  Components                 what a message or a form is made of, checked against Discord's limits
+ 4  Records and views          typed state, forms, and the custom ids that lead back to them
+ 5  Events and records         what every handler is given; listeners, and what runs by the clock
+ 6  Interactions and commands  who did what, and ways to answer; commands from annotated functions
+ 7  Dispatch                   the one path from an accepted event to a finished one
+ 8  Gateway                    a session that outlives the process; commands as Discord lists them
+ 10  Running                   start, stop and everything between
+ 11  Your bot                  four examples; delete them and write here
+ 12  Command line              run, check, failed, commands, export, backup, playground
 
 Glossary
  event    what arrives: an interaction (a command, a click or a form), a gateway event, a timer that is due
@@ -1168,8 +1168,11 @@ class MemoryStore(SQLiteStore):
 RECORD = "name, key, version, model, data, shown, channel, message, ephemeral, guild, expires_at"
 SAME = "bot=? AND name=? AND key=?"
 AMONG = "name IN (SELECT value FROM json_each(?))"
-PLACED = ", ".join(f"{column}=coalesce(?, {column})" for column in Place._fields)
-NOWHERE = (None,) * len(Place._fields)
+PLACED = (
+    "channel=coalesce(?, channel), message=coalesce(?, message), ephemeral=coalesce(?, ephemeral),"
+    " guild=coalesce(?, guild)"
+)
+NOWHERE = (None, None, None, None)
 CHOSEN = "bot=? AND (? OR key IN (SELECT value FROM json_each(?)))"
 LIVES = "(expires_at IS NULL OR expires_at > ?)"
 
@@ -1227,11 +1230,11 @@ NameId: TypeAlias = Callable[[Handler, tuple[Any, ...]], str]  # gives a compone
 Body: TypeAlias = JSON  # a message as keyword arguments of hikari's calls
 File_: TypeAlias = "hikari.files.Resource[Any]"
 Source: TypeAlias = str | hikari.Resourceish  # an address, or a file to send along
-ROW, BUTTON, SELECT, TEXT_INPUT, USERS, ROLES, MENTIONABLES, CHANNELS = range(1, 9)
-SECTION, TEXT, THUMBNAIL, GALLERY, FILE, SEPARATOR = range(9, 15)
+ROW, BUTTON, SELECT, TEXT_INPUT, USERS, ROLES, MENTIONABLES, CHANNELS = 1, 2, 3, 4, 5, 6, 7, 8
+SECTION, TEXT, THUMBNAIL, GALLERY, FILE, SEPARATOR = 9, 10, 11, 12, 13, 14
 CONTAINER, LABEL, UPLOAD, RADIO, CHECKBOXES, CHECKBOX = 17, 18, 19, 21, 22, 23
 SELECTS = frozenset({SELECT, USERS, ROLES, MENTIONABLES, CHANNELS})
-GROUPS = SELECTS | {RADIO, CHECKBOXES, UPLOAD}  # several values may be chosen, or one of several
+GROUPS = frozenset({*SELECTS, RADIO, CHECKBOXES, UPLOAD})  # several values may be chosen, or one of several
 Style: TypeAlias = Literal["primary", "secondary", "success", "danger"]
 STYLES = MappingProxyType({"primary": 1, "secondary": 2, "success": 3, "danger": 4, "link": 5, "premium": 6})
 
@@ -1571,7 +1574,7 @@ LIMITS: Mapping[int, Limits] = {
     BUTTON: Limits("button", (("label", 1, 80), ("url", 1, 512), ID)),
     SELECT: Limits("select", (("options", 1, 25), HINT, ID)),
     TEXT_INPUT: Limits("text input", (("value", 0, TEXT_MAX), ("placeholder", 1, 100), ID)),
-    **{kind: Limits("select", (("default_values", 0, 25), HINT, ID)) for kind in SELECTS - {SELECT}},
+    **dict.fromkeys(SELECTS - {SELECT}, Limits("select", (("default_values", 0, 25), HINT, ID))),
     SECTION: Limits("section", (("components", 1, 3),), frozenset({TEXT}), frozenset({BUTTON, THUMBNAIL})),
     TEXT: Limits("text", (("content", 1, TEXT_MAX),)),
     THUMBNAIL: Limits("thumbnail"),
@@ -1766,7 +1769,7 @@ def check_address(payload: JSON, schemes: str, at: str) -> None:
 # ---- 4. Records and views --------------------------------------------------------------------------------------------
 # A record is typed state; a view is a record with a look (`render`) and handlers that its components call; a form asks
 # a person for typed fields. A custom id names view, record, handler and arguments, so that a click finds its way after
-# any restart. Decorators only mark; `app.add` registers. EventContext and ComponentContext come in the next section.
+# any restart. Decorators only mark; `app.add` registers. EventContext and ComponentContext come in sections 5 and 6.
 
 
 class InStore(NamedTuple):
@@ -2045,13 +2048,13 @@ class Views:
         self.classes: dict[str, type[Record]] = {}
         self._routes: dict[tuple[str, str], Route] = {}
 
-    def add(self, cls: type[Record]) -> None:
-        """Register a marked view or record. Raises OperatorError when it cannot work."""
+    def add(self, cls: type[Record], *, own: bool = False) -> None:
+        """Register a marked view or record, or one of the bot's own. Raises OperatorError when it cannot work."""
         registration = cls.__dict__.get("registration")
         if registration is None:
             raise OperatorError(f"{cls.__name__} is not registered. Write @register(name=…, version=1) above it.")
         name = registration.name
-        self._claim(cls, name)
+        self._claim(cls, name, own)
         if isinstance(registration.state, InMessage) and not issubclass(cls, View):
             raise OperatorError(f"{cls.__name__} has no message to be kept in. Write state=InStore().")
         self.classes[name] = cls
@@ -2069,8 +2072,8 @@ class Views:
         if self._routes.setdefault(("", name), route := read_handler(None, name, function)).function != route.function:
             raise OperatorError(f"{name} is there twice. Rename one of the two handlers.")
 
-    def _claim(self, cls: type, name: str) -> None:
-        if not NAME.fullmatch(name) or (name[0] == "_" and cls.__module__ != __name__):
+    def _claim(self, cls: type, name: str, own: bool = False) -> None:
+        if not NAME.fullmatch(name) or (name[0] == "_") is not own:
             raise OperatorError(f"{cls.__name__}: {name!r} is no name. Use up to 32 of a-z, 0-9 and _, a letter first.")
         there = self.classes.get(name) or getattr(self._routes.get((name, "submit")), "form", None) or cls
         if there is not cls:
@@ -2281,60 +2284,35 @@ async def create_record(store: Store, view: V, key: str, now: float) -> tuple[V,
     return view, saved._replace(version=1, shown=1)
 
 
-# ---- 5. Contexts -----------------------------------------------------------------------------------------------------
-# What a handler is given: an EventContext knows the records that the event changes and commits them with it; a Context
-# also knows who did what, and answers within Discord's rules (one first answer within 3 s, the rest within 15 minutes).
-# Then commands: options are read from a function's annotations. The App that a context belongs to is section 10.
+# ---- 5. Events and records -------------------------------------------------------------------------------------------
+# What every handler is given: an EventContext knows the records that its event changes, and commits them together with
+# the mark that the event is applied; what is to happen later is committed with it as well. Then what runs without a
+# click: listeners for gateway events, and functions that run by the clock. The App is section 10.
 
 
-# Discord's ids are smaller; a larger number would be refused by the store, and only after the handler has run.
-Id: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+Outcome: TypeAlias = Literal["shown", "gone", "out of reach"]
+UNKNOWN_MESSAGE = 10008  # Discord's code
 
 
-class Interaction(msgspec.Struct):
-    """The part of Discord's interaction object that this file reads; the whole is `ctx.interaction`."""
+async def edit_message(rest: REST, place: Place, webhook: tuple[int, str] | None, body: Body) -> Outcome:
+    """Change a message and return what became of it.
 
-    class Message(msgspec.Struct):
-        """The message a component sits on."""
-
-        id: Id
-        flags: int = 0
-        components: msgspec.Raw = msgspec.Raw(b"[]")
-
-    class Data(msgspec.Struct):
-        """What was used: a command with its options, a component, or a form."""
-
-        name: str = ""
-        type: int = 1
-        custom_id: str = ""
-        target_id: str = ""
-        values: list[str] = field(default_factory=list[str])
-        options: list[JSON] = field(default_factory=list[JSON])
-        components: list[JSON] = field(default_factory=list[JSON])
-        resolved: JSON | None = None
-
-    id: Id
-    application_id: Id
-    type: int
-    token: str = ""
-    data: Data = field(default_factory=Data)
-    channel_id: Id | None = None
-    guild_id: Id | None = None
-    member: JSON | None = None
-    user: JSON | None = None
-    message: Message | None = None
-    locale: str = ""
-
-
-class Answer(enum.Enum):
-    """What the first answer of an interaction was; Discord takes one, and everything later depends on it."""
-
-    NONE = "not answered"
-    REPLIED = "a message of its own, or a form"
-    THINKING = "a promised message"
-    UPDATED = "its message, changed now or later"
-    TAKEN = "answered by an earlier run"
-    EXPIRED = "too late"
+    Through a click's token (application and token) where there is one, for that is outside the bot's rate limits and
+    reaches ephemeral messages and servers that the bot is not in; else through the channel.
+    """
+    if webhook:
+        with contextlib.suppress(hikari.NotFoundError, hikari.UnauthorizedError):
+            await rest.edit_interaction_response(*webhook, **body)
+            return "shown"
+    if place.ephemeral:
+        return "out of reach"
+    try:
+        await rest.edit_message(place.channel, place.message, **body)
+    except hikari.NotFoundError as error:
+        return "gone" if error.code == UNKNOWN_MESSAGE else "out of reach"
+    except hikari.ForbiddenError:
+        return "out of reach"
+    return "shown"
 
 
 class EventContext:
@@ -2428,6 +2406,7 @@ class EventContext:
         del self._timers[: len(timers)]
         for saved in changed:
             record = self._records.pop(saved.id, (None,))[0]
+            self._removed.discard(saved.id)
             if record and saved.data:
                 self._records[saved.id] = record, saved._replace(version=saved.version + 1)
 
@@ -2603,6 +2582,153 @@ def body_of(what: str | View | Layout, saved: Saved | None, where: str) -> Body:
     if isinstance(what, View):
         return lay_out(what, saved.id if saved else RecordId(what.registration.name, IN_MESSAGE))
     return assemble(lambda: what, no_handler, where)
+
+
+# Listeners and what runs by the clock: marked functions as well, whose events go through the inbox like clicks.
+
+
+def union(intents: Iterable[hikari.Intents]) -> hikari.Intents:
+    """Return all of the intents together."""
+    together = hikari.Intents.NONE
+    for each in intents:
+        together |= each
+    return together
+
+
+class Listener(NamedTuple):
+    """A coroutine that gateway events of a type run."""
+
+    function: Handler
+    event: type[hikari.Event]
+    durable: bool
+    intents: hikari.Intents
+
+
+def listen(
+    event: type[hikari.Event], *, durable: bool = True, intents: hikari.Intents = hikari.Intents.NONE
+) -> Callable[[F], F]:
+    """Mark `async def f(ctx: EventContext, event)` for the gateway events of a type, such as hikari.MemberCreateEvent.
+
+    They are accepted, kept and retried like clicks; with `durable=False` one that a crash meets is lost. The intents
+    that the event needs are asked for; add others, such as hikari.Intents.MESSAGE_CONTENT, with `intents`.
+    """
+    needed = union((intents, *hikari.events.base_events.get_required_intents_for(event)))
+
+    def mark(function: F) -> F:
+        function.__dict__["listener"] = Listener(function, event, durable, needed)
+        return function
+
+    return mark
+
+
+class Repeat(NamedTuple):
+    """A coroutine that runs over and over. `next_after` gives its next moment."""
+
+    function: Handler
+    rhythm: str
+    next_after: Callable[[float], float]
+
+    @property
+    def timer(self) -> str:
+        """The key of its timer; another rhythm has another one."""
+        return f"repeat:{getattr(self.function, '__name__', '')}:{self.rhythm}"
+
+
+def every(span: float | str) -> Callable[[F], F]:
+    """Mark `async def f(ctx: EventContext)` to run every so many seconds, or "10m": at :00, :10, :20 and so on (UTC).
+
+    Moments that passed while the bot was down are made up for by one run at the start.
+    """
+    seconds = seconds_of(span)
+    if seconds < 1:
+        raise ValueError(f"every({span!r}): a second is the least.")
+
+    def next_after(now: float) -> float:
+        return (now // seconds + 1) * seconds
+
+    def mark(function: F) -> F:
+        function.__dict__["repeat"] = Repeat(function, f"{seconds:g}", next_after)
+        return function
+
+    return mark
+
+
+def daily(at: str, *, tz: str = "UTC") -> Callable[[F], F]:
+    """Mark `async def f(ctx: EventContext)` to run once a day: `@daily("09:00", tz="Europe/Berlin")`.
+
+    Days that passed while the bot was down are made up for by one run at the start.
+    """
+    try:
+        clock, zone = datetime.time.fromisoformat(at), zoneinfo.ZoneInfo(tz)
+    except zoneinfo.ZoneInfoNotFoundError as error:
+        raise ValueError(f"daily({at!r}): there is no time zone {tz!r} here. On Windows: pip install tzdata") from error
+
+    def next_after(now: float) -> float:
+        today = datetime.datetime.fromtimestamp(now, zone).date()
+        days = (datetime.datetime.combine(today + datetime.timedelta(each), clock, zone) for each in range(3))
+        return next(day.timestamp() for day in days if day.timestamp() > now)
+
+    def mark(function: F) -> F:
+        function.__dict__["repeat"] = Repeat(function, f"{at} {tz}", next_after)
+        return function
+
+    return mark
+
+
+# ---- 6. Interactions and commands ------------------------------------------------------------------------------------
+# The context of an interaction knows who did what, and answers within Discord's rules: one first answer within 3 s, the
+# rest within 15 minutes. Then commands: slash commands, whose options are read from a function's annotations, and those
+# of context menus. The App that a context belongs to is section 10.
+
+
+# Discord's ids are smaller; a larger number would be refused by the store, and only after the handler has run.
+Id: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+
+
+class Interaction(msgspec.Struct):
+    """The part of Discord's interaction object that this file reads; the whole is `ctx.interaction`."""
+
+    class Message(msgspec.Struct):
+        """The message a component sits on."""
+
+        id: Id
+        flags: int = 0
+        components: msgspec.Raw = msgspec.Raw(b"[]")
+
+    class Data(msgspec.Struct):
+        """What was used: a command with its options, a component, or a form."""
+
+        name: str = ""
+        type: int = 1
+        custom_id: str = ""
+        target_id: str = ""
+        values: list[str] = field(default_factory=list[str])
+        options: list[JSON] = field(default_factory=list[JSON])
+        components: list[JSON] = field(default_factory=list[JSON])
+        resolved: JSON | None = None
+
+    id: Id
+    application_id: Id
+    type: int
+    token: str = ""
+    data: Data = field(default_factory=Data)
+    channel_id: Id | None = None
+    guild_id: Id | None = None
+    member: JSON | None = None
+    user: JSON | None = None
+    message: Message | None = None
+    locale: str = ""
+
+
+class Answer(enum.Enum):
+    """What the first answer of an interaction was; Discord takes one, and everything later depends on it."""
+
+    NONE = "not answered"
+    REPLIED = "a message of its own, or a form"
+    THINKING = "a promised message"
+    UPDATED = "its message, changed now or later"
+    TAKEN = "answered by an earlier run"
+    EXPIRED = "too late"
 
 
 class Context(EventContext):
@@ -2837,7 +2963,7 @@ class ComponentContext(Context):
             await asyncio.sleep(0)  # the display goes first: the later wish is what stays
         if self.place and await self.answer_first(Reply.MESSAGE_UPDATE, Answer.UPDATED, **body):
             return
-        if self.place is None or await edit_message(self.app.rest, self.place, self, body) != "shown":
+        if self.place is None or await edit_message(self.app.rest, self.place, self.webhook, body) != "shown":
             log.info("%s: its message is gone or out of reach", self.event.key)
 
     async def _delete_message(self) -> None:
@@ -2870,31 +2996,6 @@ class ComponentContext(Context):
         return (self._interaction.application_id, token) if token and self.answer is Answer.UPDATED else None
 
 
-Outcome: TypeAlias = Literal["shown", "gone", "out of reach"]
-UNKNOWN_MESSAGE = 10008  # Discord's code
-
-
-async def edit_message(rest: REST, place: Place, ctx: ComponentContext | None, body: Body) -> Outcome:
-    """Change a message and return what became of it.
-
-    Through the click's token where there is one, for that is outside the bot's rate limits and reaches ephemeral
-    messages and servers that the bot is not in; else through the channel.
-    """
-    if ctx and ctx.webhook:
-        with contextlib.suppress(hikari.NotFoundError, hikari.UnauthorizedError):
-            await rest.edit_interaction_response(*ctx.webhook, **body)
-            return "shown"
-    if place.ephemeral:
-        return "out of reach"
-    try:
-        await rest.edit_message(place.channel, place.message, **body)
-    except hikari.NotFoundError as error:
-        return "gone" if error.code == UNKNOWN_MESSAGE else "out of reach"
-    except hikari.ForbiddenError:
-        return "out of reach"
-    return "shown"
-
-
 class CommandContext(Context):
     """The context of a command. `target`: the id of the person or message whose menu it was chosen from."""
 
@@ -2902,6 +3003,7 @@ class CommandContext(Context):
 
     @property
     def target(self) -> str:
+        """The id of what a menu belongs to."""
         return self._interaction.data.target_id
 
 
@@ -2910,12 +3012,6 @@ class AutocompleteContext(Context):
 
     auto_defer = AutoDefer.OFF
     options: Mapping[str, Any] = MappingProxyType({})
-
-
-# ---- 6. Commands and more --------------------------------------------------------------------------------------------
-# Slash commands, whose options are read from a function's annotations; commands of context menus; listeners for other
-# gateway events; and what runs by the clock. Decorators only mark a function; what is registered at Discord is compared
-# with what is there and sent when it differs.
 
 
 class Range(NamedTuple):
@@ -3159,204 +3255,6 @@ def option_values(
     return values
 
 
-def listed(commands: Iterable[Command]) -> list[Command]:
-    """Return the commands as Discord lists them, those of a group as options of one. Raises OperatorError."""
-    top: dict[tuple[int, str], Command] = {}
-    for each in commands:
-        words = each.name.split() if each.type is hikari.CommandType.SLASH else [each.name]
-        group = top.setdefault(
-            (each.type, words[0]), each if len(words) == 1 else Command(words[0], words[0], None, rules=each.rules)
-        )
-        if group.function if len(words) > 1 else group is not each:
-            raise OperatorError(f"/{each.name}: /{words[0]} is a command and a group. Rename one of the two.")
-        if group.rules != each.rules:
-            raise OperatorError(f"/{each.name}: all commands of /{words[0]} need the same permissions and places.")
-        if len(words) > 1:
-            top[each.type, words[0]] = group._replace(options=with_part(group.options, words[1:], each))
-    return list(top.values())
-
-
-def with_part(
-    options: tuple[hikari.CommandOption, ...], words: Sequence[str], command: Command
-) -> tuple[hikari.CommandOption, ...]:
-    """Return the options of a group with one more command in it."""
-    there = next((each for each in options if each.name == words[0]), None)
-    if len(words) == 1:
-        kind, inside, about, local = hikari.OptionType.SUB_COMMAND, command.options, command.description, command.local
-    else:
-        kind, about, local = hikari.OptionType.SUB_COMMAND_GROUP, words[0], Localized()
-        inside = with_part(tuple(there.options or ()) if there else (), words[1:], command)
-    if there and (there.type is not kind or len(words) == 1):
-        raise OperatorError(f"/{command.name} is there twice. Rename one of the two commands.")
-    rest = tuple(each for each in options if each is not there)
-    if len(rest) >= COMMANDS_IN_GROUP_MAX:
-        raise OperatorError(f"/{command.name}: Discord allows {COMMANDS_IN_GROUP_MAX} commands in a group.")
-    part = hikari.CommandOption(
-        type=kind, name=words[0], description=about, options=inside, name_localizations=dict(local.names),
-        description_localizations=dict(local.descriptions),
-    )  # fmt: skip
-    return *rest, part
-
-
-async def register_commands(
-    rest: REST, application: hikari.Snowflake, commands: Sequence[Command], guild: int | None
-) -> bool:
-    """Make Discord's list of commands equal to ours; return whether anything had to be sent."""
-    where = hikari.UNDEFINED if guild is None else guild
-    there = await rest.fetch_application_commands(application, where)
-    ours = listed(commands)
-    theirs = {(each.type, each.name): each for each in there}
-    same = (outline(each, each) == outline(theirs.get((each.type, each.name)), each) for each in ours)
-    if len(theirs) == len(ours) and all(same):
-        return False
-    await rest.set_application_commands(application, [builder(rest, each) for each in ours], where)
-    return True
-
-
-def builder(rest: REST, command: Command) -> hikari.api.CommandBuilder:
-    """Return the command as hikari sends it."""
-    if command.type is hikari.CommandType.SLASH:
-        built: Any = rest.slash_command_builder(command.name, command.description)
-        built.set_description_localizations(dict(command.local.descriptions))
-        for option in command.options:
-            built.add_option(option)
-    else:
-        built = rest.context_menu_command_builder(command.type, command.name)
-    built.set_name_localizations(dict(command.local.names)).set_is_nsfw(command.rules.nsfw)
-    built.set_default_member_permissions(command.rules.permissions or hikari.UNDEFINED)
-    built.set_context_types(command.rules.contexts or hikari.UNDEFINED)
-    return built.set_integration_types(command.rules.installs or hikari.UNDEFINED)
-
-
-def outline(command: Command | hikari.PartialCommand | None, ours: Command) -> Any:
-    """Return what matters of a command when it is compared with `ours`."""
-    if command is None:
-        return None
-    if isinstance(command, Command):
-        rules, names, about = command.rules, command.local.names, command.local.descriptions
-    else:
-        kinds = tuple(command.context_types or ()), tuple(command.integration_types or ())
-        rules = CommandRules(command.default_member_permissions, *kinds, command.is_nsfw)
-        names, about = command.name_localizations, getattr(command, "description_localizations", {})
-    options = [outline_option(each) for each in getattr(command, "options", None) or ()]
-    # Where none are named, Discord fills in places of its own.
-    contexts = sorted(map(int, rules.contexts)) if ours.rules.contexts else None
-    installs = sorted(map(int, rules.installs)) if ours.rules.installs else None
-    texts = getattr(command, "description", ""), sorted(names.items()), sorted(about.items())
-    return texts, int(rules.permissions), rules.nsfw, contexts, installs, options
-
-
-def outline_option(option: hikari.CommandOption) -> list[Any]:
-    """Return what matters of an option."""
-    fields = (
-        "name",
-        "type",
-        "description",
-        "is_required",
-        "channel_types",
-        "autocomplete",
-        "min_value",
-        "max_value",
-        "min_length",
-        "max_length",
-    )
-    values: list[Any] = [getattr(option, name) or None for name in fields]
-    choices = [(each.name, each.value) for each in option.choices or ()]
-    local = sorted(option.name_localizations.items()), sorted(option.description_localizations.items())
-    return [*values, choices, local, [outline_option(each) for each in option.options or ()]]
-
-
-# Listeners and what runs by the clock: marked functions as well, whose events go through the inbox like clicks.
-
-
-def union(intents: Iterable[hikari.Intents]) -> hikari.Intents:
-    """Return all of the intents together."""
-    together = hikari.Intents.NONE
-    for each in intents:
-        together |= each
-    return together
-
-
-class Listener(NamedTuple):
-    """A coroutine that gateway events of a type run."""
-
-    function: Handler
-    event: type[hikari.Event]
-    durable: bool
-    intents: hikari.Intents
-
-
-def listen(
-    event: type[hikari.Event], *, durable: bool = True, intents: hikari.Intents = hikari.Intents.NONE
-) -> Callable[[F], F]:
-    """Mark `async def f(ctx: EventContext, event)` for the gateway events of a type, such as hikari.MemberCreateEvent.
-
-    They are accepted, kept and retried like clicks; with `durable=False` one that a crash meets is lost. The intents
-    that the event needs are asked for; add others, such as hikari.Intents.MESSAGE_CONTENT, with `intents`.
-    """
-    needed = union((intents, *hikari.events.base_events.get_required_intents_for(event)))
-
-    def mark(function: F) -> F:
-        function.__dict__["listener"] = Listener(function, event, durable, needed)
-        return function
-
-    return mark
-
-
-class Repeat(NamedTuple):
-    """A coroutine that runs over and over. `next_after` gives its next moment."""
-
-    function: Handler
-    rhythm: str
-    next_after: Callable[[float], float]
-
-    @property
-    def timer(self) -> str:
-        """The key of its timer; another rhythm has another one."""
-        return f"repeat:{getattr(self.function, '__name__', '')}:{self.rhythm}"
-
-
-def every(span: float | str) -> Callable[[F], F]:
-    """Mark `async def f(ctx: EventContext)` to run every so many seconds, or "10m": at :00, :10, :20 and so on (UTC).
-
-    Moments that passed while the bot was down are made up for by one run at the start.
-    """
-    seconds = seconds_of(span)
-    if seconds < 1:
-        raise ValueError(f"every({span!r}): a second is the least.")
-
-    def next_after(now: float) -> float:
-        return (now // seconds + 1) * seconds
-
-    def mark(function: F) -> F:
-        function.__dict__["repeat"] = Repeat(function, f"{seconds:g}", next_after)
-        return function
-
-    return mark
-
-
-def daily(at: str, *, tz: str = "UTC") -> Callable[[F], F]:
-    """Mark `async def f(ctx: EventContext)` to run once a day: `@daily("09:00", tz="Europe/Berlin")`.
-
-    Days that passed while the bot was down are made up for by one run at the start.
-    """
-    try:
-        clock, zone = datetime.time.fromisoformat(at), zoneinfo.ZoneInfo(tz)
-    except zoneinfo.ZoneInfoNotFoundError as error:
-        raise ValueError(f"daily({at!r}): there is no time zone {tz!r} here. On Windows: pip install tzdata") from error
-
-    def next_after(now: float) -> float:
-        today = datetime.datetime.fromtimestamp(now, zone).date()
-        days = (datetime.datetime.combine(today + datetime.timedelta(each), clock, zone) for each in range(3))
-        return next(day.timestamp() for day in days if day.timestamp() > now)
-
-    def mark(function: F) -> F:
-        function.__dict__["repeat"] = Repeat(function, f"{at} {tz}", next_after)
-        return function
-
-    return mark
-
-
 # ---- 7. Dispatch -----------------------------------------------------------------------------------------------------
 # accept ─► read ─► lane of the record ─► load ─► handler ─► one commit (state + applied) ─► lane free ─► show
 # Events on one record run one at a time in the order accepted. The lane is free again when the disk has the state, not
@@ -3419,7 +3317,8 @@ class Display:
                 self._via = carrier
                 return "shown"
             self._via = next((click for click in reversed(clicks) if click.webhook), self._via)
-            return "shown" if self._place is None else await edit_message(self._app.rest, self._place, self._via, body)
+            via = self._via.webhook if self._via else None
+            return "shown" if self._place is None else await edit_message(self._app.rest, self._place, via, body)
         except hikari.BadRequestError as error:
             log.error("%s %s: Discord refuses its message: %s", *self._id, error)
             return "shown"  # as good as shown: the next version may be taken
@@ -3479,6 +3378,7 @@ class FormAgain(View):
 
     @handler(opens_form=True)
     async def again(self, ctx: ComponentContext) -> None:
+        """Open the form."""
         found = decode_id(self.target)
         route = ctx.app.views.route(found[0].name, found[1]) if found else None
         if route and route.form:
@@ -4193,6 +4093,116 @@ class Gateway(hikari.GatewayBot):
         self._shards.clear()
 
 
+# Commands as Discord lists them.
+
+
+def listed(commands: Iterable[Command]) -> list[Command]:
+    """Return the commands as Discord lists them, those of a group as options of one. Raises OperatorError."""
+    top: dict[tuple[int, str], Command] = {}
+    for each in commands:
+        words = each.name.split() if each.type is hikari.CommandType.SLASH else [each.name]
+        group = top.setdefault(
+            (each.type, words[0]), each if len(words) == 1 else Command(words[0], words[0], None, rules=each.rules)
+        )
+        if group.function if len(words) > 1 else group is not each:
+            raise OperatorError(f"/{each.name}: /{words[0]} is a command and a group. Rename one of the two.")
+        if group.rules != each.rules:
+            raise OperatorError(f"/{each.name}: all commands of /{words[0]} need the same permissions and places.")
+        if len(words) > 1:
+            top[each.type, words[0]] = group._replace(options=with_part(group.options, words[1:], each))
+    return list(top.values())
+
+
+def with_part(
+    options: tuple[hikari.CommandOption, ...], words: Sequence[str], command: Command
+) -> tuple[hikari.CommandOption, ...]:
+    """Return the options of a group with one more command in it."""
+    there = next((each for each in options if each.name == words[0]), None)
+    if len(words) == 1:
+        kind, inside, about, local = hikari.OptionType.SUB_COMMAND, command.options, command.description, command.local
+    else:
+        kind, about, local = hikari.OptionType.SUB_COMMAND_GROUP, words[0], Localized()
+        inside = with_part(tuple(there.options or ()) if there else (), words[1:], command)
+    if there and (there.type is not kind or len(words) == 1):
+        raise OperatorError(f"/{command.name} is there twice. Rename one of the two commands.")
+    rest = tuple(each for each in options if each is not there)
+    if len(rest) >= COMMANDS_IN_GROUP_MAX:
+        raise OperatorError(f"/{command.name}: Discord allows {COMMANDS_IN_GROUP_MAX} commands in a group.")
+    part = hikari.CommandOption(
+        type=kind, name=words[0], description=about, options=inside, name_localizations=dict(local.names),
+        description_localizations=dict(local.descriptions),
+    )  # fmt: skip
+    return *rest, part
+
+
+async def register_commands(
+    rest: REST, application: hikari.Snowflake, commands: Sequence[Command], guild: int | None
+) -> bool:
+    """Make Discord's list of commands equal to ours; return whether anything had to be sent."""
+    where = hikari.UNDEFINED if guild is None else guild
+    there = await rest.fetch_application_commands(application, where)
+    ours = listed(commands)
+    theirs = {(each.type, each.name): each for each in there}
+    same = (outline(each, each) == outline(theirs.get((each.type, each.name)), each) for each in ours)
+    if len(theirs) == len(ours) and all(same):
+        return False
+    await rest.set_application_commands(application, [builder(rest, each) for each in ours], where)
+    return True
+
+
+def builder(rest: REST, command: Command) -> hikari.api.CommandBuilder:
+    """Return the command as hikari sends it."""
+    if command.type is hikari.CommandType.SLASH:
+        built: Any = rest.slash_command_builder(command.name, command.description)
+        built.set_description_localizations(dict(command.local.descriptions))
+        for option in command.options:
+            built.add_option(option)
+    else:
+        built = rest.context_menu_command_builder(command.type, command.name)
+    built.set_name_localizations(dict(command.local.names)).set_is_nsfw(command.rules.nsfw)
+    built.set_default_member_permissions(command.rules.permissions or hikari.UNDEFINED)
+    built.set_context_types(command.rules.contexts or hikari.UNDEFINED)
+    return built.set_integration_types(command.rules.installs or hikari.UNDEFINED)
+
+
+def outline(command: Command | hikari.PartialCommand | None, ours: Command) -> Any:
+    """Return what matters of a command when it is compared with `ours`."""
+    if command is None:
+        return None
+    if isinstance(command, Command):
+        rules, names, about = command.rules, command.local.names, command.local.descriptions
+    else:
+        kinds = tuple(command.context_types or ()), tuple(command.integration_types or ())
+        rules = CommandRules(command.default_member_permissions, *kinds, command.is_nsfw)
+        names, about = command.name_localizations, getattr(command, "description_localizations", {})
+    options = [outline_option(each) for each in getattr(command, "options", None) or ()]
+    # Where none are named, Discord fills in places of its own.
+    contexts = sorted(map(int, rules.contexts)) if ours.rules.contexts else None
+    installs = sorted(map(int, rules.installs)) if ours.rules.installs else None
+    texts = getattr(command, "description", ""), sorted(names.items()), sorted(about.items())
+    return texts, int(rules.permissions), rules.nsfw, contexts, installs, options
+
+
+def outline_option(option: hikari.CommandOption) -> list[Any]:
+    """Return what matters of an option."""
+    fields = (
+        "name",
+        "type",
+        "description",
+        "is_required",
+        "channel_types",
+        "autocomplete",
+        "min_value",
+        "max_value",
+        "min_length",
+        "max_length",
+    )
+    values: list[Any] = [getattr(option, name) or None for name in fields]
+    choices = [(each.name, each.value) for each in option.choices or ()]
+    local = sorted(option.name_localizations.items()), sorted(option.description_localizations.items())
+    return [*values, choices, local, [outline_option(each) for each in option.options or ()]]
+
+
 # ---- 10. Running -----------------------------------------------------------------------------------------------------
 # `App` is the running object: what your_bot adds to, what handlers find as ctx.app, and what starts and stops the parts
 # in order. It stops on SIGINT, SIGTERM and SIGHUP: no more events are taken, handlers get DRAIN_S to end, and what
@@ -4218,7 +4228,8 @@ class App:
         self._displays: dict[RecordId, Display] = {}
         self._ending: BaseException | None = None
         self._recovered, self._due = False, asyncio.Event()
-        self.add(Claim, FormAgain)
+        for cls in (Claim, FormAgain):
+            self.views.add(cls, own=True)
 
     def add(self, *things: Any) -> None:
         """Register views, records, forms, and functions that a decorator marked. Raises OperatorError."""
@@ -4692,6 +4703,7 @@ async def remind(
 
 @handler
 async def reminder(ctx: EventContext, channel: int, person: int, text: str) -> None:
+    """Say it, when the time has come."""
     await ctx.send(channel, f"<@{person}> {text}")
 
 
