@@ -96,6 +96,14 @@ async def work_left(scene: Scene) -> None:
     scene.discord.world.replace_commands(None, [])
 
 
+async def half_told(scene: Scene) -> None:
+    """Have a process that is gone, which had only promised a secret."""
+    armed = scene.store.with_name("armed")
+    armed.write_text("after callback 5", "utf-8")
+    await scene.command("secret")
+    await die(scene, armed, "after callback 5")
+
+
 async def forgotten(scene: Scene) -> None:
     """Have a process that is gone, whose session Discord has forgotten."""
     await until(lambda: rows(scene.store, "SELECT session FROM cursor"))
@@ -146,6 +154,7 @@ WAYS = {
         (f"DELETE {ORIGINAL}", "POST /webhooks/{webhook}/{token}"),
         may_tell_twice=True,
     ),
+    "a secret half told": Way(start_again, (f"GET {ORIGINAL}",), half_told),
     "a retry": Way(
         lambda scene: scene.command("again", 1), ("a retry", "POST /channels/{channel}/messages"), one_failed
     ),
