@@ -56,13 +56,13 @@ SHORT = {
 }
 LONG = {
     "kill": Size(10_000, {"kill": 200}),
-    "terminate": Size(3_000, {"terminate": 60}),
-    "sockets": Size(3_000, {"abort": 8, "close": 16, "reconnect": 16, "cut": 100}),
-    "http": Size(3_000, {"refuse": 80, "break": 80, "delay": 80}),
+    "terminate": Size(3_000, {"terminate": 50}),
+    "sockets": Size(3_000, {"abort": 6, "close": 12, "reconnect": 12, "cut": 100}),
+    "http": Size(3_000, {"refuse": 60, "break": 60, "delay": 60}),
     "everything": Size(
-        4_000,
-        {"kill": 40, "terminate": 15, "abort": 5, "close": 5, "reconnect": 5}
-        | {"cut": 30, "refuse": 30, "break": 30, "delay": 30},
+        3_000,
+        {"kill": 30, "terminate": 12, "abort": 4, "close": 4, "reconnect": 4}
+        | {"cut": 25, "refuse": 25, "break": 25, "delay": 25},
     ),
 }
 
