@@ -33,7 +33,10 @@ function showList(list, world, direct) {
   list.replaceChildren(
     ...ours.map((one) => channelItem(one, world)),
     ...titled("Direct messages", [...privately.map((one) => channelItem(one, world)), mayOpen && direct]),
-    ...titled("Without the bot", elsewhere.map((one) => channelItem(one, world))),
+    ...titled(
+      "Without the bot",
+      elsewhere.map((one) => channelItem(one, world)),
+    ),
   );
   if (hadFocus) list.querySelector(`[data-id="${CSS.escape(hadFocus)}"]`)?.focus();
 }
@@ -44,7 +47,12 @@ function titled(title, items) {
 }
 
 function directButton(world, acts) {
-  const button = el("button", { type: "button", class: "channel", "data-id": "direct", onclick: () => acts.openDirect() });
+  const button = el("button", {
+    type: "button",
+    class: "channel",
+    "data-id": "direct",
+    onclick: () => acts.openDirect(),
+  });
   world.watch(["people", "channels"], () => button.replaceChildren(sign("@"), world.botUser?.name ?? "The bot"));
   return el("li", {}, button);
 }

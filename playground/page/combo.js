@@ -72,9 +72,14 @@ class ComboField extends Field {
     this.offers = offers.slice(0, SHOWN_MOST);
     this.#active = this.offers.length > 0 ? active : -1;
     const items = this.offers.map((offer, index) => this.#item(offer, index));
-    const nothing = el("li", { class: "nothing", role: "option", "aria-disabled": "true", "aria-selected": "false" }, note);
+    const nothing = el(
+      "li",
+      { class: "nothing", role: "option", "aria-disabled": "true", "aria-selected": "false" },
+      note,
+    );
     this.#list.replaceChildren(...(items.length > 0 ? items : [nothing]));
-    const isShown = (items.length > 0 || note !== null) && this.control.isConnected && document.activeElement === this.control;
+    const isShown =
+      (items.length > 0 || note !== null) && this.control.isConnected && document.activeElement === this.control;
     if (!isShown) {
       this.hide();
       return;

@@ -57,7 +57,8 @@ function namedOption(option, person) {
  * people type. The longest name wins, and a name that others continue waits for its next word.
  */
 export function commandInText(commands, text) {
-  const fits = ({ name, shown }) => [name, shown].find((one) => text.toLowerCase().startsWith(`/${one.toLowerCase()} `));
+  const fits = ({ name, shown }) =>
+    [name, shown].find((one) => text.toLowerCase().startsWith(`/${one.toLowerCase()} `));
   const found = commands.filter(fits).sort((one, other) => other.name.length - one.name.length)[0];
   return found ? { command: found, rest: text.slice(fits(found).length + 2) } : null;
 }
@@ -67,7 +68,9 @@ export function commandInText(commands, text) {
  * follows, for the options that are not filled in yet; what stands before the first name belongs to null.
  */
 export function splitByNames(text, options) {
-  const named = new Map(options.flatMap((option) => [option.name, option.shown].map((name) => [name.toLowerCase(), option])));
+  const named = new Map(
+    options.flatMap((option) => [option.name, option.shown].map((name) => [name.toLowerCase(), option])),
+  );
   if (named.size === 0) return [[null, text]];
   const pattern = new RegExp(`(?<=^|\\s)(${[...named.keys()].map(escaped).join("|")}):\\s*`, "giu");
   const parts = [[null, ""]];
@@ -101,7 +104,17 @@ export function matchingCommands(commands, typed) {
 
 // ---- Fields
 
-const TYPE = { STRING: 3, INTEGER: 4, BOOLEAN: 5, USER: 6, CHANNEL: 7, ROLE: 8, MENTIONABLE: 9, NUMBER: 10, ATTACHMENT: 11 };
+const TYPE = {
+  STRING: 3,
+  INTEGER: 4,
+  BOOLEAN: 5,
+  USER: 6,
+  CHANNEL: 7,
+  ROLE: 8,
+  MENTIONABLE: 9,
+  NUMBER: 10,
+  ATTACHMENT: 11,
+};
 const YES_OR_NO = [
   { label: "True", value: true },
   { label: "False", value: false },
@@ -120,7 +133,10 @@ export function optionField(option, world, suggest) {
 
 /** Return choices, or what the bot suggests, in the person's language. */
 export function choiceOffers({ choices }, { me }) {
-  return choices.map((choice) => ({ label: inLanguage(choice.name, choice.name_localizations, me), value: choice.value }));
+  return choices.map((choice) => ({
+    label: inLanguage(choice.name, choice.name_localizations, me),
+    value: choice.value,
+  }));
 }
 
 function suggestField(common, option, ask) {

@@ -123,7 +123,9 @@ export class Composer {
     const begun = commandInText(commands, text);
     const isWhole = begun && !commands.some(({ name }) => name.startsWith(`${begun.command.name} `));
     this.#active = 0;
-    this.#matches = text.startsWith("/") ? inGroups(matchingCommands(commands, text.slice(1).trim().toLowerCase())) : [];
+    this.#matches = text.startsWith("/")
+      ? inGroups(matchingCommands(commands, text.slice(1).trim().toLowerCase()))
+      : [];
     if (isWhole) this.#choose(begun.command, begun.rest);
     else this.#showPicker();
   }
@@ -261,5 +263,9 @@ function pickerGroup({ name, shown, about }, ...items) {
 }
 
 function attachButton() {
-  return el("button", { type: "button", class: "plain attach", "aria-label": "Attach files", title: "Attach files" }, "+");
+  return el(
+    "button",
+    { type: "button", class: "plain attach", "aria-label": "Attach files", title: "Attach files" },
+    "+",
+  );
 }

@@ -27,12 +27,7 @@ export class Filling {
       el("button", { type: "button", class: "plain", "aria-label": `Leave /${command.shown}`, onclick: onleave }, "✕"),
     );
     const foot = el("div", { class: "command-foot" }, this.#more, this.#send);
-    const body = el(
-      "div",
-      { role: "group", "aria-label": `Options of /${command.shown}` },
-      this.#places,
-      foot,
-    );
+    const body = el("div", { role: "group", "aria-label": `Options of /${command.shown}` }, this.#places, foot);
     body.addEventListener("keydown", (event) => this.#key(event, onleave, onenter));
     body.addEventListener("input", (event) => this.#typed(event));
     body.addEventListener("taken", (event) => this.#goOn(event));

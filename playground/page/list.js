@@ -63,7 +63,8 @@ export function placeOf(control) {
 export function focusPlace(place, scroller) {
   const item = scroller.querySelector(`[data-key="${CSS.escape(place.key)}"]`);
   const target = (item && findControl(item, place)) ?? item ?? scroller;
-  if (target !== item) item?.focus({ preventScroll: true }); // a message shows its tools only while the keyboard is in it
+  // A message shows its tools only while the keyboard is in it.
+  if (target !== item) item?.focus({ preventScroll: true });
   target.focus({ preventScroll: true });
 }
 

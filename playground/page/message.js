@@ -263,7 +263,8 @@ function embed(one, world) {
     "div",
     { class: `container embed${one.thumbnail ? " with-thumbnail" : ""}` },
     one.thumbnail && el("div", { class: "thumbnail embed-thumbnail" }, picture(one.thumbnail.url, "")),
-    one.author && el("p", { class: "embed-author" }, smallPicture(one.author), linkOrText(one.author.url, one.author.name)),
+    one.author &&
+      el("p", { class: "embed-author" }, smallPicture(one.author), linkOrText(one.author.url, one.author.name)),
     one.title && el("p", { class: "embed-title" }, linkOrText(one.url, one.title)),
     one.description && el("div", { class: "text" }, markdown(one.description, world)),
     one.fields?.length > 0 &&
@@ -288,7 +289,8 @@ function smallPicture({ icon_url: url }) {
 
 function embedFoot({ footer, timestamp }) {
   const when =
-    timestamp && new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "short" }).format(new Date(timestamp));
+    timestamp &&
+    new Intl.DateTimeFormat(undefined, { dateStyle: "short", timeStyle: "short" }).format(new Date(timestamp));
   return el(
     "p",
     { class: "subtext embed-foot" },

@@ -7,7 +7,8 @@ import { openPersonMenu } from "./tools.js";
 
 const LOCALES = ["en-US", "en-GB", "de", "fr", "es-ES", "ja"];
 const bit = (number) => 1n << BigInt(number);
-const MODERATING = [1, 2, 5, 13, 17, 22, 24, 28, 40].map(bit).reduce((all, one) => all | one); // kick, ban, manage guild, messages, mention, mute, move, roles, time-outs
+// Kick, ban, manage the guild, manage messages, mention everyone, mute, move, manage roles, time out.
+const MODERATING = [1, 2, 5, 13, 17, 22, 24, 28, 40].map(bit).reduce((all, one) => all | one);
 const LEVELS = [
   { name: "Member", role: null },
   { name: "Moderator", role: { name: "Moderator", permissions: String(MODERATING) } },
@@ -73,7 +74,12 @@ function openSettings(button, world, acts) {
   const name = freshId("level");
   const now = levelOf(me, world);
   const levels = LEVELS.map((level) => {
-    const radio = el("input", { type: "radio", name, id: freshId("level"), onchange: () => become(level, world, acts) });
+    const radio = el("input", {
+      type: "radio",
+      name,
+      id: freshId("level"),
+      onchange: () => become(level, world, acts),
+    });
     radio.checked = level === now;
     return el("div", { class: "option-row" }, radio, el("label", { for: radio.id }, level.name));
   });
@@ -114,7 +120,9 @@ function languageName(code) {
 function become({ role }, world, acts) {
   const { me } = world;
   const ofLevels = new Set(LEVELS.map((one) => one.role?.name));
-  const kept = world.guildRoles.filter(({ id, name }) => me.roles?.includes(id) && !ofLevels.has(name)).map(({ id }) => id);
+  const kept = world.guildRoles
+    .filter(({ id, name }) => me.roles?.includes(id) && !ofLevels.has(name))
+    .map(({ id }) => id);
   if (role === null) {
     acts.setRoles(kept);
     return;
@@ -161,11 +169,20 @@ function memberItem(person, world, acts) {
     el("span", { class: "member-name" }, name, level?.role && el("small", {}, level.name)),
     isBot && el("span", { class: "tag" }, "APP"),
   );
-  const again = () => list(button)?.querySelector(`[data-id="${CSS.escape(id)}"]`)?.focus();
+  const again = () =>
+    list(button)
+      ?.querySelector(`[data-id="${CSS.escape(id)}"]`)
+      ?.focus();
   button.addEventListener("click", () => openPersonMenu(person, { world, acts }, button, null, again));
   button.addEventListener("contextmenu", (event) => {
     event.preventDefault();
-    openPersonMenu(person, { world, acts }, button, event.button === 2 ? { x: event.clientX, y: event.clientY } : null, again);
+    openPersonMenu(
+      person,
+      { world, acts },
+      button,
+      event.button === 2 ? { x: event.clientX, y: event.clientY } : null,
+      again,
+    );
   });
   return el("li", {}, button);
 }

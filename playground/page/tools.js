@@ -100,7 +100,8 @@ export function openPersonMenu({ id, name }, { world, acts }, anchor, at = null,
   }
   const own = [
     id === world.botUser?.id && { label: "Direct message", sign: "@", act: () => void acts.openDirect() },
-    id !== world.botUser?.id && id !== world.actingAs && { label: `Act as ${name}`, sign: "☺", act: () => world.actAs(id) },
+    id !== world.botUser?.id &&
+      id !== world.actingAs && { label: `Act as ${name}`, sign: "☺", act: () => world.actAs(id) },
     { label: "Copy user id", sign: "#", act: () => copy(id) },
   ].filter(Boolean);
   openMenuFor({
@@ -165,7 +166,12 @@ function openEmoji(anchor, { message, acts, refocus }) {
   const quick = QUICK.map((emoji) =>
     el("button", { type: "button", class: "quick", "aria-label": emoji, onclick: () => send(emoji) }, emoji),
   );
-  const other = el("input", { type: "text", "aria-label": "Another emoji", placeholder: "Another emoji", maxlength: 60 });
+  const other = el("input", {
+    type: "text",
+    "aria-label": "Another emoji",
+    placeholder: "Another emoji",
+    maxlength: 60,
+  });
   other.addEventListener("keydown", (event) => event.key === "Enter" && send(other.value.trim()));
   box.addEventListener("keydown", (event) => moveInGrid(event, quick));
   box.addEventListener("toggle", (event) => event.newState === "closed" && leave(box, anchor, refocus));
