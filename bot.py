@@ -93,7 +93,7 @@ from collections.abc import (
 )
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, UnionType
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, NewType, TypeAlias, TypeVar
 
 try:
@@ -610,7 +610,7 @@ class Store(ABC):
         """
 
     @abstractmethod
-    async def clean_up(self, gone: Gone) -> int:
+    def clean_up(self, gone: Gone) -> asyncio.Future[int]:
         """Delete the records whose messages were deleted; return how many."""
 
     @abstractmethod
@@ -1107,7 +1107,7 @@ class SQLiteStore(Store):
 
         return await self._write(fire)
 
-    async def clean_up(self, gone: Gone) -> int:
+    def clean_up(self, gone: Gone) -> asyncio.Future[int]:
         where, values = "bot=? AND guild=?", [self.bot, gone.guild]
         if gone.channel is not None:
             where, values = "bot=? AND message IS NOT NULL AND channel=?", [self.bot, gone.channel]
@@ -1116,7 +1116,7 @@ class SQLiteStore(Store):
                     f"{where} AND message IN (SELECT value FROM json_each(?))",
                     [*values, json.dumps(gone.messages)],
                 )
-        return await self._write(statements((f"DELETE FROM record WHERE {where}", tuple(values))))
+        return self._write(statements((f"DELETE FROM record WHERE {where}", tuple(values))))
 
     async def behind(self) -> list[Saved]:
         sql = f"SELECT {RECORD} FROM record WHERE bot=? AND shown < version AND message IS NOT NULL AND {LIVES}"
@@ -1409,7 +1409,8 @@ def control(kind: int, what: Handler | str, args: tuple[Any, ...], look: JSON, *
     shared = {"placeholder": look.get("placeholder") or None, "max_values": look.get("max_values", max(least, 1))}
     fields |= {**shared, "min_values": least}
     if isinstance(what, str):
-        return Field(kind, what, look.get("description", ""), required=look.get("required", True), **fields)
+        required = bool(look.get("required", True) and least)
+        return Field(kind, what, look.get("description", ""), required=required, **fields)
     return Component(kind, (what, args), disabled=look.get("disabled", False), **fields)
 
 
@@ -1435,7 +1436,7 @@ def CheckboxGroup(
     """One to ten options of a form, of which several may be chosen."""
     least = int(required) if min_values is None else min_values
     most = len(options) if max_values is None else max_values
-    rules = {"min_values": least, "max_values": most, "required": required}
+    rules = {"min_values": least, "max_values": most, "required": required and least > 0}
     return Field(CHECKBOXES, label, description, options=options, **rules)
 
 
@@ -1449,7 +1450,7 @@ def FileUpload(
 ) -> Any:
     """A place of a form for up to ten files; its field holds hikari's Attachments."""
     least = int(required) if min_values is None else min_values
-    return Field(UPLOAD, label, description, min_values=least, max_values=max_values, required=required)
+    return Field(UPLOAD, label, description, min_values=least, max_values=max_values, required=required and least > 0)
 
 
 def Section(*texts: Component, accessory: Component) -> Component:
@@ -1495,7 +1496,9 @@ def default_values(kind: int, chosen: Sequence[Any]) -> list[JSON] | None:
     words = {USERS: "user", ROLES: "role", CHANNELS: "channel"}
     role = hikari.PartialRole
     return [
-        {"id": str(int(each)), "type": words.get(kind) or ("role" if isinstance(each, role) else "user")}
+        each  # as a form that is opened again keeps it
+        if isinstance(each, dict)
+        else {"id": str(int(each)), "type": words.get(kind) or ("role" if isinstance(each, role) else "user")}
         for each in chosen
     ] or None
 
@@ -1505,13 +1508,14 @@ def preset(payload: JSON, value: Any) -> JSON:
     kind = payload["type"]
     many = isinstance(value, list | tuple)
     chosen: list[Any] = [*typing.cast("list[Any]", value)] if many else [value]
+    texts = [str(each.value if isinstance(each, enum.Enum) else each) for each in chosen]
     if kind in (SELECT, RADIO, CHECKBOXES):
-        return {"options": [option | {"default": option["value"] in chosen} for option in payload["options"]]}
+        return {"options": [option | {"default": option["value"] in texts} for option in payload["options"]]}
     if kind in SELECTS:
         return {"default_values": default_values(kind, chosen) or []}
     if kind == CHECKBOX:
         return {"default": bool(value)}
-    return {"value": str(value)} if kind == TEXT_INPUT else {}  # a file cannot be put there by us
+    return {"value": texts[0]} if kind == TEXT_INPUT else {}  # a file cannot be put there by us
 
 
 def emoji_json(emoji: str, at: str) -> JSON | None:
@@ -1721,6 +1725,8 @@ def check_component(payload: JSON, at: str = "") -> None:
         raise LayoutError(f"{at}: its accent is no colour. Write it as 0xRRGGBB.")
     if kind == TEXT_INPUT and not 0 <= payload["min_length"] <= payload["max_length"] <= TEXT_MAX:
         raise LayoutError(f"{at}: min_length and max_length must be 0 to {TEXT_MAX:,}, the smaller one first.")
+    if kind == TEXT_INPUT and not payload["max_length"]:
+        raise LayoutError(f"{at}: max_length=0 leaves nothing to write.")
     for item in payload.get("items", [payload] if kind == THUMBNAIL else []):
         check_lengths(item, (("description", 1, 1_024),), at)
         check_address(item["media"], "https?|attachment", at)
@@ -1852,9 +1858,7 @@ class View(Record):
         return msgspec.convert(made_up(cls), cls, dec_hook=read_id)
 
 
-EXAMPLES: Mapping[Any, Any] = MappingProxyType(
-    {str: "example", bool: False, int: 1, float: 1.0, list: (), set: (), dict: {}, hikari.Snowflake: 1}
-)
+EXAMPLES: Mapping[Any, Any] = MappingProxyType({str: "example", bool: False, int: 1, float: 1.0, hikari.Snowflake: 1})
 
 
 def made_up(kind: Any) -> Any:
@@ -1866,6 +1870,9 @@ def made_up(kind: Any) -> Any:
         return next(iter(kind)).value
     if plain_kind in EXAMPLES:
         return EXAMPLES[plain_kind]
+    if plain_kind in (list, set, frozenset, tuple, dict):  # one thing in it: a row of no buttons would be a mistake
+        inside = [made_up(each) for each in typing.get_args(kind) if each is not ...]
+        return dict([inside] if inside else []) if plain_kind is dict else inside
     if inspect.isclass(plain_kind) and issubclass(plain_kind, msgspec.Struct):
         return {each.name: made_up(each.type) for each in msgspec.structs.fields(plain_kind) if each.required}
     if type(None) in typing.get_args(kind):
@@ -1892,23 +1899,40 @@ class Form:
         async def renamed(self, ctx: ComponentContext, form: Rename) -> None: ...
 
     One that a command opens has a `name` and a `submit`, and is listed in your_bot. Fields are str, int, float, bool,
-    Literal or hikari's objects (their ids when declared as int), or a list of these.
+    Literal, an Enum, or hikari's objects (their ids when declared as int), or a list of these; with `| None` where
+    nothing need be given. `Annotated[int, msgspec.Meta(ge=1, le=10)]` sets bounds.
     """
 
-    title: ClassVar[str]
-    name: ClassVar[str]
-    fields: ClassVar[Mapping[str, Component]]
+    form_title: ClassVar[str]
+    form_name: ClassVar[str]
+    controls: ClassVar[Mapping[str, Component]] = MappingProxyType({})
 
     def __init_subclass__(cls, *, title: str, name: str = "") -> None:
-        cls.title, cls.name = title, name
-        cls.fields = {name: value for name, value in vars(cls).items() if isinstance(value, Component)}
+        cls.form_title, cls.form_name = title, name
+        own = {name: value for name, value in vars(cls).items() if isinstance(value, Component)}
+        cls.controls = {**cls.controls, **own}
+        if taken := own.keys() & vars(Form).keys():
+            raise TypeError(f"{cls.__name__}: a field cannot be called {', '.join(sorted(taken))}.")
 
     def __init__(self, **filled_in: Any) -> None:
-        if unknown := filled_in.keys() - self.fields.keys():
+        if unknown := filled_in.keys() - self.fields().keys():
             raise TypeError(f"{type(self).__name__} has no field {', '.join(sorted(unknown))}.")
-        for name, each in self.fields.items():
-            if isinstance(each, Field):
-                setattr(self, name, filled_in.get(name))
+        for name in self.fields():
+            setattr(self, name, filled_in.get(name))
+
+    @classmethod
+    def fields(cls) -> Mapping[str, Field]:
+        """Return its controls, without the texts between them."""
+        return {name: each for name, each in cls.controls.items() if isinstance(each, Field)}
+
+    @classmethod
+    def types(cls) -> Mapping[str, FieldType]:
+        """Return the types of its fields. Raises LayoutError when one does not suit its control."""
+        hints = typing.get_type_hints(cls, include_extras=True)
+        return {
+            name: field_type(f"form {cls.__name__}: {name}", hints.get(name), each)
+            for name, each in cls.fields().items()
+        }
 
     async def submit(self, ctx: ComponentContext) -> None:
         """Do what the filled form asks for, when it was opened without `then`."""
@@ -1920,12 +1944,12 @@ class Form:
         try:
             parts = [
                 each.build_as(name, getattr(self, name)) if isinstance(each, Field) else build(each, no_handler)
-                for name, each in self.fields.items()
+                for name, each in self.controls.items()
             ]
-            check_lengths({"title": self.title}, (("title", 1, 45),), "form")
+            check_lengths({"title": self.form_title}, (("title", 1, 45),), "form")
             check_children(parts, frozenset({LABEL, TEXT}), "stand in a form")
-            for part in (each for top in parts for each in walk(top)):
-                check_component(part)
+            for top, part in ((top, each) for top in parts for each in walk(top)):
+                check_component(part, describe(top))
         except LayoutError as error:
             raise LayoutError(f"{at}: {error}") from None
         if not 1 <= len(parts) <= FORM_MAX:
@@ -1935,34 +1959,66 @@ class Form:
     @classmethod
     def read(cls, typed: JSON, found: Mapping[str, Any]) -> typing.Self:
         """Return the form filled in; `found` has the objects that ids stand for. Raises FormError."""
-        form, hints = cls(), typing.get_type_hints(cls)
-        for name, each in cls.fields.items():
-            if isinstance(each, Field):
-                try:
-                    setattr(form, name, fit(typed.get(name), hints[name], found))
-                except (msgspec.ValidationError, ValueError, TypeError, LookupError):
-                    raise FormError(f"“{each.label}” is not what is asked for.") from None
+        form, types = cls(), cls.types()
+        for name, each in cls.fields().items():
+            try:
+                setattr(form, name, fit(typed.get(name), types[name], found))
+            except (msgspec.ValidationError, ValueError, TypeError):
+                raise FormError(f"“{each.label}” is not what is asked for.") from None
         return form
 
 
-def fit(given: Any, hint: Any, found: Mapping[str, Any]) -> Any:
+class FieldType(NamedTuple):
+    """The type of a form's field: of one value, whether there may be many or none, whether ids stand for objects."""
+
+    kind: Any
+    many: bool
+    optional: bool
+    objects: bool
+
+
+OBJECTS = SELECTS - {SELECT} | {UPLOAD}  # controls that give ids of people, roles, channels or files
+
+
+def field_type(place: str, hint: Any, control: Field) -> FieldType:
+    """Return the type of a field. Raises LayoutError when its control gives something else."""
+    what, objects = LIMITS[control.fields["type"]].name, control.fields["type"] in OBJECTS
+    rest, optional = typing.get_args(hint), type(None) in typing.get_args(hint)
+    kind = functools.reduce(operator.or_, [each for each in rest if each is not type(None)]) if optional else hint
+    many = typing.get_origin(kind) in (list, Sequence)
+    kind = typing.get_args(kind)[0] if many else kind
+    kinds = typing.get_args(kind) if typing.get_origin(kind) in (UnionType, typing.Union) else (kind,)
+    if hint is None or (typing.get_origin(kind) or kind) in (list, tuple, set, dict):
+        raise LayoutError(f"{place} needs a type such as str, int or list[str].")
+    for each in kinds:
+        is_object = inspect.isclass(each) and issubclass(each, hikari.Unique)
+        if each not in (Any, int, hikari.Snowflake) and is_object is not objects:
+            wanted = "int for ids, or hikari's class" if objects else "one such as str or int"
+            raise LayoutError(f"{place} is no {getattr(each, '__name__', each)}: a {what} needs {wanted}.")
+    if not many and control.fields.get("max_values", 1) > 1:
+        raise LayoutError(f"{place} may get several values. Write {place.rpartition(' ')[2]}: list[…]")
+    if not (many or optional or kind is str) and control.fields.get("required") is False:
+        raise LayoutError(f"{place} may be left empty. Write {place.rpartition(' ')[2]}: … | None")
+    return FieldType(kind, many, optional, objects)
+
+
+def fit(given: Any, type: FieldType, found: Mapping[str, Any]) -> Any:
     """Return what a person gave as a field's type: a text, a tick, or a list of values that may be ids of objects."""
-    many = typing.get_origin(hint) in (list, Sequence, tuple)
-    inner = [each for each in (typing.get_args(hint) or (hint,)) if each not in (type(None), ...)]
-    if not many and inner != [hint] and typing.get_origin(hint) is not Literal:
-        optional: Any = inner[0] if len(inner) == 1 else Any
-        hint, inner = optional, [optional]  # X | None
     several = typing.cast("list[Any]", given if isinstance(given, list) else [given])
-    values = [found.get(each, each) if isinstance(given, list) else each for each in several]
-    item: Any = hint if typing.get_origin(hint) is Literal else inner[0]
-    fitted = [fit_one(each, item) for each in values if each is not None]
-    return fitted if many else fitted[0] if fitted else None
+    values = [found.get(each, each) if type.objects else each for each in several]
+    fitted = [fit_one(each, type.kind) for each in values if each is not None and (each or not type.optional)]
+    nothing = "" if type.kind is str and not type.optional else None
+    return fitted if type.many else fitted[0] if fitted else nothing
 
 
 def fit_one(value: Any, kind: Any) -> Any:
     """Return one value as its type; one of hikari's objects stays itself unless its id is asked for."""
     if isinstance(value, str | bool):
-        return None if value == "" and kind is not str else msgspec.convert(value, kind, strict=False, dec_hook=read_id)
+        text = value.strip() if isinstance(value, str) and kind is not str else value
+        fitted = msgspec.convert(text, kind, strict=False, dec_hook=read_id)
+        if isinstance(fitted, float) and not abs(fitted) < float("inf"):
+            raise ValueError("no number that could be kept")
+        return fitted
     return hikari.Snowflake(value) if kind in (int, hikari.Snowflake) else value
 
 
@@ -2063,8 +2119,8 @@ class Views:
 
     def add_form(self, cls: type[Form]) -> None:
         """Register a form that is opened without `then`."""
-        self._claim(cls, cls.name)
-        self._routes[cls.name, "submit"] = read_handler(cls, "submit", cls.submit)
+        self._claim(cls, cls.form_name)
+        self._routes[cls.form_name, "submit"] = read_handler(cls, "submit", cls.submit)
 
     def add_function(self, function: Handler) -> None:
         """Register a function for `later`."""
@@ -2117,8 +2173,9 @@ def read_handler(owner: type[View] | type[Form] | type[Record] | None, name: str
         form = typing.cast("type[Form] | None", owner if is_form(owner) else form)
         if form:
             form().build()
+            form.types()
     except LayoutError as error:
-        raise OperatorError(str(error)) from error
+        raise OperatorError(f"{place}: {error}") from error
     except Exception as error:
         raise OperatorError(f"{place}: {error}. {TYPES_MEANT}") from error
     options = method.__dict__.get("handler", HandlerOptions())
@@ -2825,7 +2882,7 @@ class Context(EventContext):
         The first answer of a handler marked `opens_form=True`, or of a command; without `then`, `form.submit(ctx)`
         runs. Raises LayoutError, and RuntimeError when something was answered before.
         """
-        id, method = RecordId(form.name, IN_MESSAGE), "submit"
+        id, method = RecordId(form.form_name, IN_MESSAGE), "submit"
         if then:
             view, saved = self.bound
             key = IN_MESSAGE if isinstance(view.registration.state, InMessage) else saved.id.key
@@ -2841,7 +2898,7 @@ class Context(EventContext):
 
     async def open_as(self, form: Form, custom_id: str) -> None:
         """Show a form that comes back with that custom id."""
-        body = {"title": form.title, "custom_id": custom_id, "components": form.build()}
+        body = {"title": form.form_title, "custom_id": custom_id, "components": form.build()}
         if not await self.answer_first(Reply.MODAL, Answer.REPLIED, **body) and self.answer is not Answer.TAKEN:
             if self.answer is Answer.EXPIRED:
                 raise ExpiredError("it was too late to open a form: Discord takes it within 3 s of the click alone")
@@ -2927,7 +2984,7 @@ class ComponentContext(Context):
 
     def __init__(self, app: App, event: Event, interaction: Interaction) -> None:
         super().__init__(app, event, interaction)
-        self.custom_id = interaction.data.custom_id
+        self.custom_id, self.elsewhere = interaction.data.custom_id, False
         message, channel, hidden = interaction.message, interaction.channel_id, hikari.MessageFlag.EPHEMERAL
         if message and channel:
             self.place = Place(channel, message.id, bool(message.flags & hidden), interaction.guild_id)
@@ -2944,10 +3001,14 @@ class ComponentContext(Context):
         message = read_json(self.event.body).get("message")
         return self.app.entities.deserialize_message(message) if message else None
 
-    @property
+    @functools.cached_property
     def carried(self) -> Sequence[JSON]:
         """The components of its message, in whose custom ids a state may be kept."""
         return read_json(bytes(self._interaction.message.components)) if self._interaction.message else ()
+
+    def move(self, place: Place | None, carried: Sequence[JSON]) -> None:
+        """Say that the form that was sent is about another message than the one it was opened from."""
+        self.place, self.carried, self.elsewhere = place, carried, True
 
     @property
     def typed(self) -> JSON:
@@ -2955,13 +3016,14 @@ class ComponentContext(Context):
         return typed_values(self._interaction.data.components)
 
     def _show(self, saved: Saved, body: Body) -> None:
-        self.shown = True
-        self.app.show(saved, body, self)
+        self.shown = not self.elsewhere
+        self.app.show(saved, body, None if self.elsewhere else self)
 
     async def _change(self, body: Body) -> None:
         if self.shown:
             await asyncio.sleep(0)  # the display goes first: the later wish is what stays
-        if self.place and await self.answer_first(Reply.MESSAGE_UPDATE, Answer.UPDATED, **body):
+        is_here = self.place and not self.elsewhere
+        if is_here and await self.answer_first(Reply.MESSAGE_UPDATE, Answer.UPDATED, **body):
             return
         if self.place is None or await edit_message(self.app.rest, self.place, self.webhook, body) != "shown":
             log.info("%s: its message is gone or out of reach", self.event.key)
@@ -2980,7 +3042,8 @@ class ComponentContext(Context):
 
         When it is too late for Discord to take it, this is logged and the handler goes on: its click still counts.
         """
-        if self.answer is Answer.NONE and (self.shown or (self.place and self.place.ephemeral)):
+        hidden = self.place and self.place.ephemeral and not self.elsewhere
+        if self.answer is Answer.NONE and (self.shown or hidden):
             # The display goes first; and a reply would leave no way to change an ephemeral message.
             await asyncio.sleep(0)
             await self.answer_first(Reply.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED)
@@ -2992,7 +3055,7 @@ class ComponentContext(Context):
     @property
     def webhook(self) -> tuple[int, str] | None:
         """Application and token to change the message with, once this click was answered by changing it."""
-        token = self.token
+        token = None if self.elsewhere else self.token
         return (self._interaction.application_id, token) if token and self.answer is Answer.UPDATED else None
 
 
@@ -3274,7 +3337,7 @@ class Display:
         self._version, self._body = 0, Body()
         self._waiting: list[ComponentContext] = []
         self._via: ComponentContext | None = None
-        self._kick = asyncio.Event()
+        self._kick, self.ended = asyncio.Event(), asyncio.Event()
 
     def show(self, saved: Saved, body: Body, click: ComponentContext | None) -> None:
         """Show this version, unless a newer one is on its way, and answer the click."""
@@ -3372,6 +3435,8 @@ class FormAgain(View):
     label: str
     target: str
     values: JSON
+    home: Place | None
+    carried: list[JSON]
 
     def render(self) -> Layout:
         return [TextDisplay(self.problem[:1_000] or "…"), Row(Button(self.again, label=self.label))]
@@ -3382,8 +3447,8 @@ class FormAgain(View):
         found = decode_id(self.target)
         route = ctx.app.views.route(found[0].name, found[1]) if found else None
         if route and route.form:
-            names = [name for name, each in route.form.fields.items() if isinstance(each, Field)]
-            await ctx.open_as(route.form(**{name: self.values.get(name) for name in names}), self.target)
+            values = {name: self.values.get(name) for name in route.form.fields()}
+            await ctx.open_as(route.form(**values), self.target)
 
 
 Work: TypeAlias = Callable[[], Awaitable[Any]]
@@ -3486,7 +3551,8 @@ class Dispatch:
         if kind == "repeat":
             repeat = self._app.repeats.get(body["repeat"])
             return ctx, functools.partial(self._repeat, ctx, repeat) if repeat else ctx.save
-        listener = self._app.listeners[body["listener"]]
+        if (listener := self._app.listeners.get(body["listener"])) is None:
+            raise LookupError(f"there is no listener {body['listener']}. Is it listed in your_bot?")
         return ctx, functools.partial(self._hear, ctx, listener, body)
 
     def _read_interaction(self, event: Event) -> tuple[EventContext, Work]:
@@ -3498,10 +3564,7 @@ class Dispatch:
             if found and route:
                 click.auto_defer = route.auto_defer if click.place else AutoDefer.MESSAGE
                 click.what = route.place
-                id = found[0]
-                if id.key.startswith(IN_MESSAGE) and click.place:
-                    id = RecordId(id.name, f"{IN_MESSAGE}{click.place.message}")
-                return click, functools.partial(self._call, click, route, id, found[2])
+                return click, functools.partial(self._call, click, route, found[0], found[2])
             log.warning("%s: no handler for %r. Is its view listed in your_bot?", event.key, click.custom_id)
             return click, functools.partial(self._expired, click)
         if interaction.type == hikari.InteractionType.APPLICATION_COMMAND:
@@ -3566,12 +3629,24 @@ class Dispatch:
 
     async def _call(self, ctx: EventContext, route: Route, id: RecordId, raw_arguments: str) -> None:
         arguments = route.arguments.decode(raw_arguments)  # a forged custom id ends here
+        if route.form and isinstance(ctx, ComponentContext):
+            await self._come_home(ctx)
+        if id.key.startswith(IN_MESSAGE) and ctx.place:
+            id = RecordId(id.name, f"{IN_MESSAGE}{ctx.place.message}")
         if route.view is None:
             async with self.slots:
                 await self._try(ctx, functools.partial(self._guard, ctx, route, None, arguments))
             return
         async with self._app.lanes.enter(id) as lane, self.slots:
             await self._try(ctx, functools.partial(self._handle, ctx, route, lane, id, arguments), id)
+
+    async def _come_home(self, click: ComponentContext) -> None:
+        """Find the message that a form is about which was filled in again: it was opened from a FormAgain."""
+        ids = [decode_id(each.get("custom_id") or "") for part in click.carried for each in walk(part)]
+        again = next((each[0] for each in ids if each and each[0].name == FormAgain.registration.name), None)
+        if again and (saved := await self._app.store.load(again)):
+            form = decode_state(FormAgain, saved)
+            click.move(form.home, form.carried)
 
     async def _handle(
         self, ctx: EventContext, route: Route, lane: Lane, id: RecordId, arguments: tuple[Any, ...]
@@ -3612,7 +3687,8 @@ class Dispatch:
         except FormError as error:
             if not isinstance(ctx, ComponentContext) or not route.form:
                 raise
-            again = FormAgain(str(error), ctx.texts.again, ctx.custom_id, ctx.typed)
+            carried = [*ctx.carried] if IN_MESSAGE in ctx.custom_id else []
+            again = FormAgain(str(error), ctx.texts.again, ctx.custom_id, ctx.typed, ctx.place, carried)
             ctx.start_over()
             await ctx.respond(again, ephemeral=True)
         except (StateConflictError, StateUnreadableError, StoreError, ExpiredError):
@@ -3655,6 +3731,7 @@ class Dispatch:
             return
         view = decode_state(cls, saved)
         ctx.what = f"{cls.__name__}.on_expire"
+        await self._app.is_shown(saved.id)  # else what `close` shows could come after what `on_expire` shows
         async with self._app.lanes.enter(saved.id), self.slots:
             ctx.bind(view, saved)
             await self._try(ctx, functools.partial(view.on_expire, ctx), saved.id)
@@ -3668,6 +3745,7 @@ class Dispatch:
 
     async def _hear(self, ctx: EventContext, listener: Listener, body: JSON) -> None:
         ctx.what = getattr(listener.function, "__name__", "")
+        await self._app.started.wait()  # hikari's events belong to a shard
         events = self._app.gateway.read_event(body["name"], body["shard"], body["data"])
         found = next((each for each in events if isinstance(each, listener.event)), None)
         if found is None:
@@ -3678,6 +3756,7 @@ class Dispatch:
 
     async def suggest(self, data: JSON) -> None:
         """Answer a question for suggestions, at once: it is never kept, for nobody waits for it after a restart."""
+        name = "?"
         try:
             interaction = msgspec.convert(data, Interaction, strict=False)
             event = Event(EventKey(f"interaction:{interaction.id}"), write_json(data))
@@ -3692,13 +3771,16 @@ class Dispatch:
         except hikari.NotFoundError:
             pass  # the person typed on, or gave up
         except Exception as error:
-            log.warning("no suggestions for /%s: %r", data.get("data", {}).get("name"), error)
+            log.warning("no suggestions for /%s: %r", name, error)
 
     async def _settle(self, ctx: Context) -> None:
         """Leave nobody waiting for an answer that the handler did not give."""
         try:
             if ctx.answer is Answer.THINKING or (ctx.answer is Answer.NONE and isinstance(ctx, CommandContext)):
                 await ctx.respond(ctx.texts.done, ephemeral=True)
+            elif ctx.answer is Answer.NONE and isinstance(ctx, ComponentContext) and ctx.elsewhere:
+                body = body_of(TextDisplay(ctx.texts.done), None, "done")
+                await ctx.answer_first(Reply.MESSAGE_UPDATE, Answer.UPDATED, **body)
             elif ctx.answer is Answer.NONE and not ctx.shown and ctx.place:
                 await ctx.answer_first(Reply.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED)
             elif ctx.answer is Answer.NONE and not ctx.shown:
@@ -4000,7 +4082,7 @@ class Gateway(hikari.GatewayBot):
         if name == "INTERACTION_CREATE":
             app.spawn(app.dispatch.suggest(data))
         if gone := gone_with(name, data):
-            app.spawn(app.store.clean_up(gone))  # written before the cursor, for writes keep their order
+            app.clean_up(gone)  # written before the cursor, for writes keep their order
         if name not in self._heard:
             self._heard[name] = [key for key, each in app.listeners.items() if self._reader.makes(name, each.event)]
         events = list[Event]()
@@ -4227,7 +4309,7 @@ class App:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._displays: dict[RecordId, Display] = {}
         self._ending: BaseException | None = None
-        self._recovered, self._due = False, asyncio.Event()
+        self._recovered, self._due, self.started = False, asyncio.Event(), asyncio.Event()
         for cls in (Claim, FormAgain):
             self.views.add(cls, own=True)
 
@@ -4417,7 +4499,12 @@ class App:
         try:
             await self._displays[id].run()
         finally:
-            del self._displays[id]
+            self._displays.pop(id).ended.set()
+
+    async def is_shown(self, id: RecordId) -> None:
+        """Wait until nothing is left to show of the record."""
+        if id in self._displays:
+            await self._displays[id].ended.wait()
 
     def accept(self, event: Event | None, cursor: Cursor | None) -> None:
         """Put an event into the inbox and, when it is on disk, on its way."""
@@ -4427,6 +4514,10 @@ class App:
             self.stop(error)
         else:
             accepted.add_done_callback(functools.partial(self._accepted, event))
+
+    def clean_up(self, gone: Gone) -> None:
+        """Delete the records of deleted messages."""
+        self.store.clean_up(gone).add_done_callback(functools.partial(self._accepted, None))
 
     def _accepted(self, event: Event | None, accepted: asyncio.Future[int]) -> None:
         if accepted.cancelled():
@@ -4445,7 +4536,7 @@ class App:
 
     async def run(self) -> None:
         """Run the bot until it is told to stop. Raises OperatorError, StoreError, or what took a part down."""
-        self._stopping, self._started = asyncio.Event(), asyncio.Event()
+        self._stopping = asyncio.Event()
         self.store = self._given_store or open_store(self.config)
         await self.store.open()
         try:
@@ -4482,7 +4573,7 @@ class App:
             if not self._stopping.is_set():
                 self.stop(error)
         finally:
-            self._started.set()
+            self.started.set()
 
     async def recover(self) -> None:
         """Put what was left in front of anything new: Discord has been reached, and no shard connected yet."""
@@ -4491,7 +4582,7 @@ class App:
             await self.dispatch.recover()
 
     async def _on_started(self, _: hikari.StartedEvent) -> None:
-        self._started.set()
+        self.started.set()
         if self._stopping.is_set():
             return
         log.info("%s is running as process %d. Stop it with Ctrl-C.", self.gateway.get_me(), os.getpid())
@@ -4519,7 +4610,7 @@ class App:
     async def _keep_time(self) -> None:
         """Start what is due, by the clock on the wall: a machine that slept, or a clock that was set, is no matter."""
         try:
-            await self._started.wait()
+            await self.started.wait()
             set_before = {timer.key for timer in await self.store.timers() if timer.key.startswith("repeat:")}
             wanted = {repeat.timer: repeat for repeat in self.repeats.values()}
             for key in set_before - wanted.keys():
@@ -4538,7 +4629,7 @@ class App:
 
     async def _drain(self) -> None:
         with contextlib.suppress(TimeoutError):  # hikari cannot undo half a start: let it come to its end
-            await asyncio.wait_for(self._started.wait(), min(self.config.drain_s, 2))
+            await asyncio.wait_for(self.started.wait(), min(self.config.drain_s, 2))
         await self.gateway.stop_receiving()
         loop, me = asyncio.get_running_loop(), asyncio.current_task()
         deadline = loop.time() + self.config.drain_s
