@@ -642,6 +642,7 @@ async def test_a_view_saved_again_by_the_same_event_is_the_one_of_the_first_run(
     [
         *(str, bool, int, float, list, dict, set, list[int], dict[str, int], set[str]),
         *(Poll | None, int | None, hikari.Snowflake, list[hikari.Snowflake], hikari.Snowflake | None),
+        *(dict[int, str], list[Poll], dict[str, list[int]], tuple[int, str], tuple[int, ...], frozenset[str], tuple),
     ],
 )
 def test_an_example_fits_the_type_it_is_made_for(kind: Any) -> None:
@@ -666,6 +667,11 @@ def test_an_example_has_the_defaults_and_made_up_values_for_the_rest() -> None:
     assert isinstance(made, Made)
     assert (made.count, made.nested.count, type(made.who), type(made.nested.text)) == (5, 7, hikari.Snowflake, str)
     assert made == decode_state(Made, saved(made))
+
+
+def test_an_example_of_a_collection_has_something_in_it() -> None:
+    kinds = (list[int], set[str], dict[int, str], dict[str, list[int]], tuple[int, str])
+    assert [bot.made_up(kind) for kind in kinds] == [[1], ["example"], {1: "example"}, {"example": [1]}, [1, "example"]]
 
 
 def test_a_type_without_an_example_is_named() -> None:
