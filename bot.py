@@ -1948,8 +1948,9 @@ class Form:
             ]
             check_lengths({"title": self.form_title}, (("title", 1, 45),), "form")
             check_children(parts, frozenset({LABEL, TEXT}), "stand in a form")
-            for top, part in ((top, each) for top in parts for each in walk(top)):
-                check_component(part, describe(top))
+            for part in parts:
+                for each in walk(part):
+                    check_component(each, describe(part))
         except LayoutError as error:
             raise LayoutError(f"{at}: {error}") from None
         if not 1 <= len(parts) <= FORM_MAX:
@@ -1983,8 +1984,9 @@ OBJECTS = SELECTS - {SELECT} | {UPLOAD}  # controls that give ids of people, rol
 def field_type(place: str, hint: Any, control: Field) -> FieldType:
     """Return the type of a field. Raises LayoutError when its control gives something else."""
     what, objects = LIMITS[control.fields["type"]].name, control.fields["type"] in OBJECTS
-    rest, optional = typing.get_args(hint), type(None) in typing.get_args(hint)
-    kind = functools.reduce(operator.or_, [each for each in rest if each is not type(None)]) if optional else hint
+    optional, kind = type(None) in typing.get_args(hint), hint
+    if optional and len(rest := [each for each in typing.get_args(hint) if each is not type(None)]) == 1:
+        kind = rest[0]
     many = typing.get_origin(kind) in (list, Sequence)
     kind = typing.get_args(kind)[0] if many else kind
     kinds = typing.get_args(kind) if typing.get_origin(kind) in (UnionType, typing.Union) else (kind,)
@@ -1992,7 +1994,7 @@ def field_type(place: str, hint: Any, control: Field) -> FieldType:
         raise LayoutError(f"{place} needs a type such as str, int or list[str].")
     for each in kinds:
         is_object = inspect.isclass(each) and issubclass(each, hikari.Unique)
-        if each not in (Any, int, hikari.Snowflake) and is_object is not objects:
+        if each not in (Any, int, hikari.Snowflake, type(None)) and is_object is not objects:
             wanted = "int for ids, or hikari's class" if objects else "one such as str or int"
             raise LayoutError(f"{place} is no {getattr(each, '__name__', each)}: a {what} needs {wanted}.")
     if not many and control.fields.get("max_values", 1) > 1:
