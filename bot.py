@@ -318,6 +318,10 @@ class FormError(Exception):
     """What a person gave in a form does not do: raise it with a sentence for them. They can fill it in again."""
 
 
+class NotInServerError(Exception):
+    """A handler asked for the server or the member, and this happened in a direct message. The person is told so."""
+
+
 class ExpiredError(Exception):
     """The interaction can no longer be answered: Discord allows 3 s to the first answer and 15 minutes in all."""
 
@@ -337,6 +341,7 @@ class Texts:
     used: str = "This was used already."
     wait: str = "You can use this again {when}."
     again: str = "Try again"
+    server_only: str = "This works in a server only."
 
 
 _SECRET_AFTER_ID = re.compile(r"((?:/(?:interactions|webhooks)/\d+/)|\b\d{15,20}:)[\w.~-]{12,}")  # also in hikari's log
@@ -2026,8 +2031,20 @@ def fit_one(value: Any, kind: Any) -> Any:
 
 def typed_values(components: Sequence[JSON]) -> JSON:
     """Return what stands in a submitted form, by name: a text, a tick, or a list of values."""
+    return {each["custom_id"]: each.get("value", each.get("values")) for each in controls_of(components)}
+
+
+def kept_values(components: Sequence[JSON], found: Mapping[str, Any]) -> JSON:
+    """Return the same so that it can be put into the form again: an id alone does not tell whether it is a role's."""
+    mixed = [each for each in controls_of(components) if each["type"] == MENTIONABLES]
+    chosen = {each["custom_id"]: [found.get(id, id) for id in each["values"]] for each in mixed}
+    return typed_values(components) | {name: default_values(MENTIONABLES, ids) or [] for name, ids in chosen.items()}
+
+
+def controls_of(components: Sequence[JSON]) -> list[JSON]:
+    """Return the controls of a submitted form."""
     inner: list[JSON] = [each.get("component") or {} for each in components]
-    return {each["custom_id"]: each.get("value", each.get("values")) for each in inner if "custom_id" in each}
+    return [each for each in inner if "custom_id" in each]
 
 
 FOR_EVER = InStore()
@@ -2097,6 +2114,13 @@ class Route(NamedTuple):
     auto_defer: AutoDefer
     form: type[Form] | None
     place: str  # "Poll.vote_yes", for messages
+
+    def check(self, args: tuple[Any, ...]) -> None:
+        """Raise LayoutError when it could not be called with these."""
+        try:
+            self.arguments.decode(write_json(args))
+        except msgspec.ValidationError as error:
+            raise LayoutError(f"{self.place} cannot be called with {args}: {error}.") from error
 
 
 class Views:
@@ -2327,9 +2351,10 @@ def first_saved(record: Record, id: RecordId, now: float) -> Saved:
     return Saved(id, 0, record.registration.version, encode_state(record), 0, None, expires_at)
 
 
-async def create_record(store: Store, view: V, key: str, now: float) -> tuple[V, Saved]:
+async def create_record(store: Store, view: V, key: str, now: float, ttl: float | str | None = None) -> tuple[V, Saved]:
     """Save a new view and return it with its record, or the one that an earlier run of the same event saved."""
     saved = first_saved(view, RecordId(view.registration.name, key), now)
+    saved = saved if ttl is None else saved._replace(expires_at=now + seconds_of(ttl))
     lay_out(view, saved.id)  # what cannot be shown is not saved
     if isinstance(view.registration.state, InMessage):
         return view, saved._replace(version=1, shown=1)
@@ -2388,6 +2413,7 @@ class EventContext:
         self._made, self._bound = 0, typing.cast("tuple[View, Saved] | None", None)
         self._records: dict[RecordId, tuple[Record, Saved]] = {}
         self._removed, self._timers = set[RecordId](), list[Timer]()
+        self._posted: list[tuple[View, RecordId]] = []
 
     @property
     def texts(self) -> Texts:
@@ -2474,13 +2500,14 @@ class EventContext:
     async def later(self, when: float | str | datetime.datetime, function: Handler, *args: Any) -> EventKey:
         """Call a handler later: at a time, or after seconds or "10m". Return the key that `cancel` takes.
 
-        `function` is one marked by @handler and listed in your_bot, or a handler of this view. Set with this event's
-        commit, it outlives restarts; what came due meanwhile runs at the next start. Raises ValueError.
+        `function` is one marked by @handler and listed in your_bot, or a handler of this view or of one that this event
+        has posted. Set with this event's commit, it outlives restarts; what came due meanwhile runs at the next start.
+        Raises ValueError.
         """
-        self._made += 1
         owner, name = getattr(function, "__self__", None), getattr(function, "__name__", "")
-        id = self.bound[1].id if owner else RecordId("", "")
-        key = EventKey(f"timer:{new_key(self.event.key, self._made)}")
+        posted = next((id for view, id in self._posted if view is owner), None)
+        id = posted or (self.bound[1].id if owner else RecordId("", ""))
+        key = EventKey(f"timer:{self.next_key(None)}")
         self._timers.append(Timer(key, moment(when), timer_body(self.app.views, id, name, args)))
         return key
 
@@ -2488,10 +2515,22 @@ class EventContext:
         """Take back what `later` set, with this event's commit."""
         self._timers.append(Timer(key, None))
 
-    async def send(self, channel: hikari.Snowflakeish, what: str | View | Layout) -> hikari.Message:
-        """Post a message in a channel. When the event runs again after a crash, Discord drops the copy."""
+    async def send(
+        self, channel: hikari.Snowflakeish, what: str | View | Layout, *, ttl: float | str | None = None
+    ) -> hikari.Message:
+        """Post a message in a channel. When the event runs again after a crash, Discord drops the copy.
+
+        `ttl`: seconds, or "2h", after which this view expires, instead of its class's.
+        """
+        return await post(self.app, channel, what, self.next_key(what), ttl)
+
+    def next_key(self, what: object) -> str:
+        """Return a key for what this event makes, the same when it runs again; a view can then be found by `later`."""
         self._made += 1
-        return await post(self.app, channel, what, new_key(self.event.key, self._made))
+        key = new_key(self.event.key, self._made)
+        if isinstance(what, View):
+            self._posted.append((what, RecordId(what.registration.name, key)))
+        return key
 
     # The view it is about.
 
@@ -2521,13 +2560,13 @@ class EventContext:
         view, saved = self.bound
         body, ttl = lay_out(view, saved.id), view.registration.state.ttl
         expires_at = time.time() + ttl if renew and ttl is not None else saved.expires_at
+        successor = self._successor(view, saved, expires_at)
         if isinstance(view.registration.state, InMessage):
             await self._change(body)  # the message is the state: it is saved when Discord has it
-            self._bound = view, self._successor(view, saved, expires_at)._replace(version=saved.version + 1)
+            self._bound = view, successor._replace(version=saved.version + 1)
             self.app.dispatch.remember(self._bound[1])
             await self.save()
             return
-        successor = self._successor(view, saved, expires_at)
         await asyncio.shield(self.app.spawn(self._save_and_show(view, successor, body)))
 
     def _successor(self, view: View, saved: Saved, expires_at: float | None) -> Saved:
@@ -2578,10 +2617,10 @@ class EventContext:
     async def close(self) -> None:
         """End the view now, as if its ttl were over: `on_expire` runs at once, and later clicks find no state."""
         view, saved = self.bound
-        body = disabled(lay_out(view, saved.id))
         if isinstance(view.registration.state, InMessage):
-            await self._change(body)
+            await view.on_expire(self)
             return
+        body = disabled(lay_out(view, saved.id))
         successor = self._successor(view, saved, time.time())
         await self.save(successor)
         self._bound = None
@@ -2614,19 +2653,17 @@ def timer_body(views: Views, id: RecordId, name: str, args: tuple[Any, ...]) -> 
     route = views.route(id.name, name)
     if route is None or route.form or id.key.startswith(IN_MESSAGE):
         raise ValueError(f"{name or 'this'} cannot be called later. Mark it with @handler and list it in your_bot.")
-    body = write_json({"call": [*id, name], "arguments": args})
-    try:
-        route.arguments.decode(write_json(args))
-    except msgspec.ValidationError as error:
-        raise ValueError(f"{route.place} cannot be called with {args}: {error}.") from error
-    return body
+    route.check(args)
+    return write_json({"call": [*id, name], "arguments": args})
 
 
-async def post(app: App, channel: hikari.Snowflakeish, what: str | View | Layout, key: str) -> hikari.Message:
+async def post(
+    app: App, channel: hikari.Snowflakeish, what: str | View | Layout, key: str, ttl: float | str | None = None
+) -> hikari.Message:
     """Post a message in a channel, a view saved first under the key. Discord drops a second one with that key."""
     saved = None
     if isinstance(what, View):
-        what, saved = await create_record(app.store, app.known(what), key, time.time())
+        what, saved = await create_record(app.store, app.known(what), key, time.time(), ttl)
     body = body_of(what, saved, "send")
     message = await app.rest.create_message(channel, **body, flags=flags_of(body, False), nonce=key)
     if saved:
@@ -2797,7 +2834,11 @@ class Context(EventContext):
 
     def __init__(self, app: App, event: Event, interaction: Interaction) -> None:
         super().__init__(app, event)
-        self.id, self.channel_id, self.guild_id = interaction.id, interaction.channel_id, interaction.guild_id
+        self.id, self.channel_id, self.in_guild = (
+            interaction.id,
+            interaction.channel_id or 0,
+            bool(interaction.guild_id),
+        )
         self.locale, self.answer = interaction.locale, Answer.NONE
         self._interaction, self._gate = interaction, asyncio.Lock()
         self._reply: hikari.Message | None = None
@@ -2828,14 +2869,23 @@ class Context(EventContext):
         return self.app.entities.deserialize_command_interaction(known | {"type": 2, "data": data | found})
 
     @property
-    def member(self) -> hikari.InteractionMember | None:
-        """The person as a member of the server, or None outside of one."""
-        return self._read.member
+    def guild_id(self) -> int:
+        """The id of the server. Outside of one (see `in_guild`) the handler ends here, and the person is told so."""
+        if self._interaction.guild_id is None:
+            raise NotInServerError("this needs a server and was used outside of one")
+        return self._interaction.guild_id
+
+    @property
+    def member(self) -> hikari.InteractionMember:
+        """The person as a member of the server. Outside of one the handler ends here, and the person is told so."""
+        if (member := self._read.member) is None:
+            raise NotInServerError("this needs a server and was used outside of one")
+        return member
 
     @property
     def permissions(self) -> hikari.Permissions:
         """What the person may do in this channel; nothing outside of a server."""
-        return self.member.permissions if self.member else hikari.Permissions.NONE
+        return self.member.permissions if self.in_guild else hikari.Permissions.NONE
 
     @functools.cached_property
     def found(self) -> Mapping[str, Any]:
@@ -2850,17 +2900,19 @@ class Context(EventContext):
         """The interaction's token, or None when Discord takes it no more. By Discord's word, for clocks differ."""
         return self._interaction.token if self.answer is not Answer.EXPIRED else None
 
-    async def respond(self, what: str | View | Layout, *, ephemeral: bool = False) -> None:
+    async def respond(
+        self, what: str | View | Layout, *, ephemeral: bool = False, ttl: float | str | None = None
+    ) -> None:
         """Answer with a new message: text, a view (saved first) or components. `ephemeral`: this person alone sees it.
 
-        May be called again for more messages. Raises LayoutError, StateConflictError when a record that this event
+        `ttl`: seconds, or "2h", after which this view expires, instead of its class's. May be called again for more
+        messages. Raises LayoutError, StateConflictError when a record that this event
         changed was changed by somebody else, and in a command ExpiredError when it is too late.
         """
         saved = None
         if isinstance(what, View):
-            self._made += 1
-            key = new_key(self.event.key, self._made)
-            what, saved = await create_record(self.app.store, self.app.known(what), key, time.time())
+            key = self.next_key(what)
+            what, saved = await create_record(self.app.store, self.app.known(what), key, time.time(), ttl)
         body = body_of(what, saved, "respond")
         await self.save_first()
         flags = flags_of(body, ephemeral)
@@ -2870,7 +2922,7 @@ class Context(EventContext):
             message = await self._respond_later(body, flags)
         self.said = True
         if saved and message:
-            place = Place(message.channel_id, message.id, ephemeral, self.guild_id)
+            place = Place(message.channel_id, message.id, ephemeral, self._interaction.guild_id)
             self.app.store.note_shown(saved.id, saved.version, place)
 
     async def save_first(self) -> None:
@@ -2895,8 +2947,10 @@ class Context(EventContext):
             raise LayoutError(
                 f"{method} takes no {cls}. Write: async def {method}(self, ctx: ComponentContext, form: {cls})"
             )
+        route.check(args)
+        custom_id, _ = encode_id(id, method, args), form.build()  # what Discord would refuse must not be saved first
         await self.save_first()
-        await self.open_as(form, encode_id(id, method, args))
+        await self.open_as(form, custom_id)
 
     async def open_as(self, form: Form, custom_id: str) -> None:
         """Show a form that comes back with that custom id."""
@@ -3017,6 +3071,11 @@ class ComponentContext(Context):
         """What stands in the form that was sent, by the names of its fields."""
         return typed_values(self._interaction.data.components)
 
+    @property
+    def typed_again(self) -> JSON:
+        """The same, to be put into the form again."""
+        return kept_values(self._interaction.data.components, self.found)
+
     def _show(self, saved: Saved, body: Body) -> None:
         self.shown = not self.elsewhere
         self.app.show(saved, body, None if self.elsewhere else self)
@@ -3039,7 +3098,9 @@ class ComponentContext(Context):
                 return
         await super()._delete_message()
 
-    async def respond(self, what: str | View | Layout, *, ephemeral: bool = False) -> None:
+    async def respond(
+        self, what: str | View | Layout, *, ephemeral: bool = False, ttl: float | str | None = None
+    ) -> None:
         """Answer with a new message, as in Context; after a rerender it follows that.
 
         When it is too late for Discord to take it, this is logged and the handler goes on: its click still counts.
@@ -3050,7 +3111,7 @@ class ComponentContext(Context):
             await asyncio.sleep(0)
             await self.answer_first(Reply.DEFERRED_MESSAGE_UPDATE, Answer.UPDATED)
         try:
-            await super().respond(what, ephemeral=ephemeral)
+            await super().respond(what, ephemeral=ephemeral, ttl=ttl)
         except ExpiredError as error:
             log.info("%s: %s", self.event.key, error)
 
@@ -3596,6 +3657,13 @@ class Dispatch:
                     if not ctx.is_saved:
                         await ctx.save()
                     return
+                except NotInServerError:
+                    if not isinstance(ctx, Context) or ctx.applied:
+                        raise
+                    ctx.start_over()
+                    await ctx.respond(ctx.texts.server_only, ephemeral=True)
+                    await ctx.save()
+                    return
                 except (StateConflictError, StateUnreadableError):  # the next round may find it gone, or still so
                     if attempt == HANDLER_TRIES or ctx.applied or ctx.said:
                         raise
@@ -3690,10 +3758,10 @@ class Dispatch:
             if not isinstance(ctx, ComponentContext) or not route.form:
                 raise
             carried = [*ctx.carried] if IN_MESSAGE in ctx.custom_id else []
-            again = FormAgain(str(error), ctx.texts.again, ctx.custom_id, ctx.typed, ctx.place, carried)
+            again = FormAgain(str(error), ctx.texts.again, ctx.custom_id, ctx.typed_again, ctx.place, carried)
             ctx.start_over()
             await ctx.respond(again, ephemeral=True)
-        except (StateConflictError, StateUnreadableError, StoreError, ExpiredError):
+        except (StateConflictError, StateUnreadableError, StoreError, ExpiredError, NotInServerError):
             raise
         except Exception as error:
             if view is None or ctx.applied:
@@ -4360,9 +4428,11 @@ class App:
         body = lay_out(view, saved.id)
         return body | {"flags": flags_of(body, False)}
 
-    async def send(self, channel: hikari.Snowflakeish, what: str | View | Layout) -> hikari.Message:
+    async def send(
+        self, channel: hikari.Snowflakeish, what: str | View | Layout, *, ttl: float | str | None = None
+    ) -> hikari.Message:
         """Post a message in a channel. In a handler, `ctx.send` does it once even over a crash."""
-        return await post(self, channel, what, new_key())
+        return await post(self, channel, what, new_key(), ttl)
 
     async def failed(self) -> list[FailedEvent]:
         """Return the failed list, oldest first."""
