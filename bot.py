@@ -518,7 +518,7 @@ class Query(NamedTuple):
 
     name: str
     prefix: str = ""
-    after: str = ""
+    after: str | None = None
     by: str = ""
     channel: int | None = None
     message: int | None = None
@@ -1069,13 +1069,15 @@ class SQLiteStore(Store):
         return saved_from(rows[0]) if rows else None
 
     async def find(self, query: Query) -> list[Saved]:
-        lowest, highest = (f"{query.prefix}:", f"{query.prefix};") if query.prefix else ("", "\U0010ffff")
-        order = f"json_extract(data, '$.{query.by}') DESC, key" if query.by else "key"
-        where = f"bot=? AND name=? AND key > ? AND (key=? OR key >= ? AND key < ?) AND {LIVES}"
-        values: list[Any] = [query.name, query.after, query.prefix, lowest, highest, self._now()]
-        for column in ("channel", "message"):
-            if (wanted := getattr(query, column)) is not None:
-                where, values = f"{where} AND {column}=?", [*values, wanted]
+        order = f"json_extract(CAST(data AS TEXT), '$.{query.by}') DESC, key" if query.by else "key"
+        where, values = f"bot=? AND name=? AND {LIVES}", list[Any]([query.name, self._now()])
+        limits = {"key > ?": query.after, "channel=?": query.channel, "message=?": query.message}
+        if query.prefix:  # ";" is what follows ":"
+            limits |= {"key >= ?": query.prefix, "key < ?": f"{query.prefix};"}
+            where, values = f"{where} AND (key=? OR key >= ?)", [*values, query.prefix, f"{query.prefix}:"]
+        for clause, wanted in limits.items():
+            if wanted is not None:
+                where, values = f"{where} AND {clause}", [*values, wanted]
         sql = f"SELECT {RECORD} FROM record WHERE {where} ORDER BY {order} LIMIT ?"
         return [saved_from(row) for row in await self._read(sql, *values, query.limit)]
 
@@ -2254,8 +2256,21 @@ def new_key(event: EventKey | None = None, count: int = 0) -> str:
 
 def record_id(cls: type[Record], parts: Sequence[Any]) -> RecordId:
     """Return the id of a user's record: its name and the parts of its key, such as a server's and a person's id."""
-    key = ":".join(str(int(part)) if isinstance(part, hikari.Unique | int) else str(part) for part in parts)
-    return RecordId(cls.registration.name, key)
+    return RecordId(cls.registration.name, ":".join(map(key_part, parts)))
+
+
+def key_part(part: Any) -> str:
+    """Return a part of a key as it is kept: no two parts look alike, and none has a colon, which stands between them."""
+    if part is None:
+        return "%0"
+    text = str(int(part)) if isinstance(part, hikari.Unique | int) else str(part)
+    return text.replace("%", "%25").replace(":", "%3A") or "%"
+
+
+def last_part(key: str) -> str:
+    """Return the last part of a key as the text it was."""
+    part = key.rpartition(":")[2]
+    return {"%": "", "%0": "None"}.get(part, part.replace("%3A", ":").replace("%25", "%"))
 
 
 def spread(view: View, body: Body) -> Body:
@@ -2457,6 +2472,8 @@ class EventContext:
         found: list[Saved] = []
         for id, (record, saved) in self._records.items():
             data = b"" if id in self._removed else encode_state(record)
+            if data and data != saved.data and decode_state(type(record), saved) == record:
+                continue  # migrated, or a set in another order
             if data != saved.data and (data or saved.version):
                 found.append(saved._replace(data=data, model=record.registration.version))
         return found
@@ -2471,6 +2488,8 @@ class EventContext:
         self._records.clear()
         self._removed.clear()
         self._timers.clear()
+        self._posted.clear()
+        self._made = 0
 
     @property
     def is_saved(self) -> bool:
@@ -2484,8 +2503,9 @@ class EventContext:
 
     async def _save(self, more: Sequence[Saved]) -> None:
         changed, timers = [*self.changes(), *more], [*self._timers]
-        others = {saved.id for saved in changed} - self.held - {saved.id for saved in more}
-        async with self.app.lanes.hold(others):  # whoever runs again after a conflict has them for itself
+        others = {saved.id for saved in changed} - {*self.held, *(saved.id for saved in more)}
+        # Whoever runs again after a conflict has its records for itself. It does not wait against the order of `hold`.
+        async with self.app.lanes.hold(id for id in others if not self.held or id > max(self.held)):
             await self.app.store.commit(changed, None if self.applied else self.event.key, timers)
         self.applied = True
         del self._timers[: len(timers)]
@@ -2841,7 +2861,7 @@ class Context(EventContext):
         )
         self.locale, self.answer = interaction.locale, Answer.NONE
         self._interaction, self._gate = interaction, asyncio.Lock()
-        self._reply: hikari.Message | None = None
+        self._reply, self._promised_hidden = typing.cast("hikari.Message | None", None), False
         self.what = interaction.data.name or interaction.data.custom_id
         self.retried = not interaction.token  # the failed list keeps none
         if self.retried:
@@ -2910,11 +2930,11 @@ class Context(EventContext):
         changed was changed by somebody else, and in a command ExpiredError when it is too late.
         """
         saved = None
+        await self.save_first(what)
         if isinstance(what, View):
             key = self.next_key(what)
             what, saved = await create_record(self.app.store, self.app.known(what), key, time.time(), ttl)
         body = body_of(what, saved, "respond")
-        await self.save_first()
         flags = flags_of(body, ephemeral)
         if await self.answer_first(Reply.MESSAGE_CREATE, Answer.REPLIED, **body, flags=flags):
             message = self._reply
@@ -2925,9 +2945,10 @@ class Context(EventContext):
             place = Place(message.channel_id, message.id, ephemeral, self._interaction.guild_id)
             self.app.store.note_shown(saved.id, saved.version, place)
 
-    async def save_first(self) -> None:
-        """Commit what was changed, or set for later, before the person hears of it."""
+    async def save_first(self, what: str | View | Layout) -> None:
+        """Commit what was changed, or set for later, before the person is told `what`. Raises LayoutError."""
         if self.changes() or self._timers:
+            body_of(what, None, "respond")  # what cannot be said must not be found out after the commit
             await self.save()
 
     async def open(self, form: Form, *args: Any, then: Handler | None = None) -> None:
@@ -2949,7 +2970,7 @@ class Context(EventContext):
             )
         route.check(args)
         custom_id, _ = encode_id(id, method, args), form.build()  # what Discord would refuse must not be saved first
-        await self.save_first()
+        await self.save_first("…")
         await self.open_as(form, custom_id)
 
     async def open_as(self, form: Form, custom_id: str) -> None:
@@ -2965,7 +2986,8 @@ class Context(EventContext):
         """Tell Discord that the answer takes longer than 3 s. Auto-defer does it after 2 s anyway."""
         way = type(self).auto_defer if self.auto_defer is AutoDefer.OFF else self.auto_defer
         flags = {"flags": hikari.MessageFlag.EPHEMERAL} if ephemeral and way is AutoDefer.MESSAGE else {}
-        await self.answer_first(way.value, Answer.UPDATED if way is AutoDefer.UPDATE else Answer.THINKING, **flags)
+        if await self.answer_first(way.value, Answer.UPDATED if way is AutoDefer.UPDATE else Answer.THINKING, **flags):
+            self._promised_hidden = bool(flags)
 
     def start_timer(self) -> None:
         """Defer 2 s after the click, as far as the clocks agree, if nobody has answered by then."""
@@ -3013,9 +3035,9 @@ class Context(EventContext):
             self.answer = Answer.REPLIED if thinking or taken else self.answer
             if taken and hidden:  # promised in public, perhaps: an edit would show everybody what is for one
                 taken, thinking = await self._look_at_answer(application, token)
-            if taken or (thinking and not hidden):
+            if taken or (thinking and hidden is self._promised_hidden):
                 return await self.app.rest.edit_interaction_response(application, token, **body)
-            if thinking:  # the promised message is public and would make this public too
+            if thinking:  # what was promised to all, or to one, stays so: this would be seen by the wrong people
                 await self.app.rest.delete_interaction_response(application, token)
             return await self.app.rest.execute_webhook(application, token, **body, flags=flags)
         except (hikari.NotFoundError, hikari.UnauthorizedError) as error:
@@ -3201,8 +3223,12 @@ OPTION_TYPES: Mapping[Any, hikari.OptionType] = MappingProxyType(
         hikari.Attachment: hikari.OptionType.ATTACHMENT,
     }
 )
-MENTIONABLE: frozenset[Any] = frozenset({hikari.User, hikari.Role})
 PLAIN_OPTIONS = (str, int, float, bool)
+RANGED = (hikari.OptionType.STRING, hikari.OptionType.INTEGER, hikari.OptionType.FLOAT)
+MENUS: Mapping[int, type] = {
+    hikari.CommandType.USER: hikari.InteractionMember,
+    hikari.CommandType.MESSAGE: hikari.Message,
+}
 COMMAND_NAME, COMMANDS_IN_GROUP_MAX = re.compile(r"[-_\w]{1,32}"), 25
 
 
@@ -3224,9 +3250,14 @@ def command(
     `cooldown` is in seconds, for each person.
     """
     rules = CommandRules(permissions, tuple(contexts), tuple(installs), nsfw)
-    return mark_command(
-        Command(name, description, None, (), auto_defer, rules=rules, local=local or Localized(), cooldown=cooldown)
-    )
+    local = local or Localized()
+    made = Command(name, description, None, (), auto_defer, rules=rules, local=local, cooldown=cooldown)
+
+    def mark(function: F) -> F:
+        function.__dict__["command"] = made
+        return function
+
+    return mark
 
 
 def user_command(name: str, **settings: Any) -> Callable[[F], F]:
@@ -3250,102 +3281,136 @@ def menu_command(type: hikari.CommandType, name: str, **settings: Any) -> Callab
     return mark
 
 
-def mark_command(command: Command) -> Callable[[F], F]:
-    """Return the decorator that notes the command on its function."""
-
-    def mark(function: F) -> F:
-        function.__dict__["command"] = command
-        return function
-
-    return mark
-
-
 def read_command(function: Handler) -> Command:
     """Return the command of a marked function. Raises OperatorError, naming function and parameter."""
     command: Command = function.__dict__["command"]
-    place, is_slash = (
-        f"/{command.name} ({getattr(function, '__name__', '?')})",
-        command.type is hikari.CommandType.SLASH,
+    name, is_slash, count = getattr(function, "__name__", "?"), command.type not in MENUS, len(command.description)
+    place = f"/{command.name} ({name})"
+    words, parameters = command.name.split(" ") if is_slash else [command.name], parameters_of(function)
+    remedy = "is no command name. Use 1 to 32 lower-case letters, digits, - and _."
+    insist(
+        place,
+        *((is_name(word) or not is_slash, f": {word!r} {remedy}") for word in words),
+        (len(words) <= 3 and 1 <= len(words[0]) <= 32, ": a name has one to three words of 1 to 32 characters."),
+        (not is_slash or 1 <= count <= 100, f": its description has {count} characters; Discord allows 1 to 100."),
+        (inspect.iscoroutinefunction(function), " is no coroutine. Write: async def"),
+        (parameters, f" takes no ctx. Write: async def {name}(ctx: CommandContext) -> None"),
+        (len(parameters) < 27, f": {len(parameters) - 1} options; Discord allows 25."),
     )
-    words = command.name.split(" ") if is_slash else [command.name]
-    for word in words if is_slash else ():
-        if not COMMAND_NAME.fullmatch(word) or word != word.lower():
-            raise OperatorError(
-                f"{place}: {word!r} is no command name. Use 1 to 32 lower-case letters, digits, - and _."
-            )
-    if len(words) > 3 or not 1 <= len(words[0]) <= 32:
-        raise OperatorError(f"{place}: a name has one to three words of 1 to 32 characters.")
-    if is_slash and not 1 <= len(command.description) <= 100:
-        count = len(command.description)
-        raise OperatorError(f"{place}: its description has {count} characters; Discord allows 1 to 100.")
-    if not inspect.iscoroutinefunction(function):
-        raise OperatorError(f"{place} is no coroutine. Write: async def")
-    parameters = list(inspect.signature(function).parameters.values())
-    if not parameters:
-        raise OperatorError(f"{place} takes no ctx. Write: async def {words[-1]}(ctx: CommandContext) -> None")
-    if not is_slash:
-        if len(parameters) != 2:
-            raise OperatorError(f"{place} takes ctx and what its menu belongs to. Write: (ctx: CommandContext, target)")
-        return command._replace(function=function)
+    check_local(place, command.local, is_slash)
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except Exception as error:  # whatever an annotation may hold
         raise OperatorError(f"{place}: {error}. {TYPES_MEANT}") from error
-    options = [read_option(place, each, hints.get(each.name)) for each in parameters[1:]]
-    if len(options) > 25:
-        raise OperatorError(f"{place}: {len(options)} options; Discord allows 25.")
+    taken = [(each, *taken_apart(hints.get(each.name))) for each in parameters[1:]]
+    command = command._replace(function=function, hints={each.name: kind for each, kind, _ in taken})
+    if not is_slash:
+        target = MENUS[command.type]
+        fits = [inspect.isclass(kind) and issubclass(target, kind) for _, kind, _ in taken] == [True]
+        insist(
+            place, (fits, f" must take ctx and its target. Write: (ctx: CommandContext, it: hikari.{target.__name__})")
+        )
+        return command
+    options = [read_option(place, *each) for each in taken]
     options.sort(key=lambda option: not option.is_required)  # Discord wants the required ones first
-    notes = {each.name: notes_of(hints[each.name]) for each in parameters[1:]}
-    suggest = {name: note.function for name, found in notes.items() for note in found if isinstance(note, Autocomplete)}
-    kinds = {each.name: bare(hints[each.name]) for each in parameters[1:]}
-    return command._replace(function=function, options=tuple(options), hints=kinds, suggest=suggest)
+    suggest = {each.name: note.function for each, _, notes in taken if (note := first(Autocomplete, notes))}
+    return command._replace(options=tuple(options), suggest=suggest)
 
 
-def notes_of(hint: Any) -> tuple[Any, ...]:
-    """Return what Annotated adds to a type."""
-    return hint.__metadata__ if typing.get_origin(hint) is Annotated else ()
+def parameters_of(function: Handler) -> list[inspect.Parameter]:
+    """Return a function's parameters; none when it cannot be called with a context in the first place."""
+    found = [*inspect.signature(function).parameters.values()]
+    return found if found and found[0].kind in (found[0].POSITIONAL_ONLY, found[0].POSITIONAL_OR_KEYWORD) else []
 
 
-def bare(hint: Any) -> Any:
-    """Return the type itself, without Annotated and `| None`."""
-    hint = hint.__origin__ if typing.get_origin(hint) is Annotated else hint
-    others = [each for each in typing.get_args(hint) if each is not type(None)]
-    return bare(others[0]) if len(others) == 1 and type(None) in typing.get_args(hint) else hint
+def insist(place: str, *rules: tuple[object, str]) -> None:
+    """Raise OperatorError with the sentence of the first rule that does not hold."""
+    for holds, sentence in rules:
+        if not holds:
+            raise OperatorError(f"{place}{sentence}")
 
 
-def read_option(place: str, parameter: inspect.Parameter, hint: Any) -> hikari.CommandOption:
+def is_name(text: str) -> bool:
+    """Return whether it can be a word of a command's name, or an option's name."""
+    return bool(COMMAND_NAME.fullmatch(text)) and text == text.lower()
+
+
+def first(kind: type[T], notes: Iterable[Any]) -> T | None:
+    """Return the first of the notes that is of the type."""
+    return next((note for note in notes if isinstance(note, kind)), None)
+
+
+def check_local(place: str, local: Localized, is_slash: bool) -> None:
+    """Raise OperatorError when a translation is for a language that Discord has not, or breaks its rules."""
+    unknown = sorted({*local.names, *local.descriptions} - {*hikari.Locale})
+    names = [each for each in local.names.values() if not (is_name(each) if is_slash else 1 <= len(each) <= 32)]
+    texts = [each for each in local.descriptions.values() if not (is_slash and 1 <= len(each) <= 100)]
+    insist(
+        place,
+        (not unknown, f": Discord has no language {', '.join(unknown)}. Write de, fr or en-GB, say."),
+        (not names, f": {', '.join(names)} cannot be its name."),
+        (not texts, f": a description has 1 to 100 characters, and a menu has none: {', '.join(texts):.50}"),
+    )
+
+
+def taken_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return the type itself, without `| None`, and what Annotated adds to it."""
+    if typing.get_origin(hint) is Annotated:
+        kind, notes = taken_apart(hint.__origin__)
+        return kind, (*notes, *hint.__metadata__)
+    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, UnionType) else (hint,)
+    kind: Any = functools.reduce(operator.or_, (each for each in kinds if each is not type(None)))
+    return taken_apart(kind) if kind is not hint and type(None) in kinds else (kind, ())
+
+
+def read_option(place: str, parameter: inspect.Parameter, kind: Any, notes: tuple[Any, ...]) -> hikari.CommandOption:
     """Return the option that a parameter stands for. Raises OperatorError when it cannot be one."""
-    notes, kind, name = notes_of(hint), bare(hint), parameter.name
+    name, choices, suggest = parameter.name, choices_of(kind), first(Autocomplete, notes)
+    limits, local = first(Range, notes) or Range(), first(Localized, notes) or Localized()
     description = next((note for note in notes if isinstance(note, str)), name.replace("_", " "))
-    limits = next((note for note in notes if isinstance(note, Range)), Range())
-    local = next((note for note in notes if isinstance(note, Localized)), Localized())
     channels = [note for note in notes if isinstance(note, hikari.ChannelType)]
-    if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-        raise OperatorError(f"{place}: the parameter {name} must be plain, without * and /.")
-    choices = choices_of(kind)
-    plain_kind = type(choices[0].value) if choices else kind
-    both = MENTIONABLE.issuperset(typing.get_args(kind) or (kind,)) and kind not in MENTIONABLE
-    type_ = hikari.OptionType.MENTIONABLE if both else OPTION_TYPES.get(plain_kind)
-    if type_ is None:
-        known = ", ".join(each.__name__ for each in OPTION_TYPES)
-        raise OperatorError(f"{place}: the parameter {name} must be one of {known} to be an option.")
-    if not COMMAND_NAME.fullmatch(name) or name != name.lower():
-        raise OperatorError(f"{place}: {name} is no option name. Use up to 32 lower-case letters, digits, _.")
-    if not 1 <= len(description) <= 100:
-        raise OperatorError(f"{place}: the description of {name} must have 1 to 100 characters.")
-    if len(choices) > 25 or any(not 1 <= len(each.name) <= 100 for each in choices):
-        raise OperatorError(f"{place}: {name} has {len(choices)} choices; Discord allows 25 of 1 to 100 characters.")
-    if channels and kind is not hikari.InteractionChannel:
-        raise OperatorError(f"{place}: {name} names channel types and is no hikari.InteractionChannel.")
+    types = {type_of(type(each.value)) for each in choices} or {type_of(kind)}
+    type_ = types.pop()
+    ranged, known = type_ in RANGED, ", ".join(each.__name__ for each in OPTION_TYPES)
+    least, most = (0, 6_000) if type_ is hikari.OptionType.STRING else (-(2**53), 2**53)
+    low, high = (limit if limit is not None else end for limit, end in zip(limits, (least, most), strict=True))
+    is_plain = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    sizes = [len(each.name) for each in choices] + [len(str(each.value)) for each in choices]
+    insist(
+        f"{place}: ",
+        (is_plain, f"the parameter {name} must be plain, without * and /."),
+        (not types and (ranged or not choices), f"the choices of {name} must be all texts or all numbers."),
+        (type_, f"the parameter {name} must be one of {known} to be an option."),
+        (is_name(name), f"{name} is no option name. Use up to 32 lower-case letters, digits, _."),
+        (1 <= len(description) <= 100, f"the description of {name} must have 1 to 100 characters."),
+        (len(choices) <= 25, f"{name} has {len(choices)} choices; Discord allows 25."),
+        (not sizes or 1 <= min(sizes) <= max(sizes) <= 100, f"each choice of {name} must have 1 to 100 characters."),
+        (not channels or kind is hikari.InteractionChannel, f"{name} has channel types and is no InteractionChannel."),
+        (limits == Range() or (ranged and not choices), f"{name} has a Range and is neither text nor number."),
+        (least <= low <= high <= most, f"{name} has a Range that is not {least:,} to {most:,} or within, low first."),
+        (
+            type_ is hikari.OptionType.FLOAT or low % 1 == high % 1 == 0,
+            f"the Range of {name} must be of whole numbers.",
+        ),
+        (not suggest or (ranged and not choices), f"{name} has Autocomplete and is neither text nor number."),
+        (not suggest or inspect.iscoroutinefunction(suggest.function), f"what suggests {name} is no coroutine."),
+    )
+    check_local(f"{place}: {name}", local, True)
     return hikari.CommandOption(
-        type=type_, name=name, description=description, is_required=parameter.default is inspect.Parameter.empty,
+        type=type_ or 0, name=name, description=description, is_required=parameter.default is inspect.Parameter.empty,
         choices=choices or None, channel_types=channels or None, name_localizations=dict(local.names),
-        description_localizations=dict(local.descriptions),
-        autocomplete=any(isinstance(note, Autocomplete) for note in notes), **bounds(type_, limits),
+        description_localizations=dict(local.descriptions), autocomplete=suggest is not None, **bounds(type_, limits),
     )  # fmt: skip
 
 
-def bounds(type: hikari.OptionType, limits: Range) -> JSON:
+def type_of(kind: Any) -> hikari.OptionType | None:
+    """Return the type of option that a Python type stands for."""
+    if typing.get_args(kind) in ((hikari.User, hikari.Role), (hikari.Role, hikari.User)):
+        return hikari.OptionType.MENTIONABLE
+    return next((found for known, found in OPTION_TYPES.items() if known is kind), None)
+
+
+def bounds(type: hikari.OptionType | None, limits: Range) -> JSON:
     """Return a Range as Discord's fields for an option of that type."""
     unit, number = ("length", int) if type is hikari.OptionType.STRING else ("value", float)
     number = int if type is hikari.OptionType.INTEGER else number
@@ -3365,20 +3430,36 @@ def choices_of(kind: Any) -> list[hikari.CommandChoice]:
 def option_values(
     command: Command, given: Sequence[JSON], found: Callable[[], Mapping[str, Any]] = dict
 ) -> dict[str, Any]:
-    """Return what the person gave, by parameter; `found` gives what ids stand for. Raises msgspec.ValidationError."""
+    """Return what the person gave, by parameter; `found` gives what ids stand for. Raises ValueError."""
     values: dict[str, Any] = {}
     for each in given:
         name, value = each.get("name", ""), each.get("value")
-        if name not in command.hints:
-            continue  # an option of an older or newer bot.py
-        kind = command.hints[name]
-        if kind in PLAIN_OPTIONS or choices_of(kind):
-            values[name] = msgspec.convert(value, kind)
-        elif (thing := found().get(str(value))) is None:
-            raise msgspec.ValidationError(f"nothing is known of {name} {value}")
-        else:
-            values[name] = thing
+        if name in command.hints:  # else it is an option of an older or newer bot.py
+            try:
+                values[name] = read_value(command.hints[name], value, found)
+            except (LookupError, ValueError, msgspec.ValidationError) as error:
+                raise ValueError(f"option {name}: {error}") from error
     return values
+
+
+def read_value(kind: Any, value: Any, found: Callable[[], Mapping[str, Any]]) -> Any:
+    """Return an option's value as its type. Raises ValueError, LookupError or msgspec.ValidationError."""
+    if inspect.isclass(kind) and issubclass(kind, enum.Enum):
+        return kind(value)
+    if choices := choices_of(kind):
+        return next(each.value for each in choices if each.value == value)
+    if kind in PLAIN_OPTIONS:
+        return msgspec.convert(value, kind)
+    if not isinstance(thing := found().get(str(value)), kind):
+        raise LookupError(f"{value} is no {getattr(kind, '__name__', kind)} that is known here")
+    return thing
+
+
+def suggestions(found: Iterable[Any], kind: Callable[[Any], Any]) -> list[hikari.impl.AutocompleteChoiceBuilder]:
+    """Return what was suggested as Discord takes it: 25, long names cut, values of the option's type."""
+    pairs: list[Any] = [each if isinstance(each, tuple) else (each, each) for each in itertools.islice(found, 25)]
+    fitting = [(str(name)[:100], kind(value)) for name, value in pairs if str(name) and len(str(value)) <= 100]
+    return [hikari.impl.AutocompleteChoiceBuilder(*pair) for pair in fitting]
 
 
 # ---- 7. Dispatch -----------------------------------------------------------------------------------------------------
@@ -3460,6 +3541,7 @@ class Lane:
     def __init__(self) -> None:
         self.lock, self.users = asyncio.Lock(), 0
         self.saved: Saved | None = None
+        self.owner: asyncio.Task[Any] | None = None
 
 
 class Lanes:
@@ -3467,16 +3549,27 @@ class Lanes:
 
     def __init__(self) -> None:
         self._lanes: dict[RecordId, Lane] = {}
+        self._waits: dict[asyncio.Task[Any] | None, Lane] = {}
 
     @contextlib.asynccontextmanager
     async def enter(self, id: RecordId) -> AsyncGenerator[Lane]:
-        """Have the record to oneself, after those who came before."""
-        lane = self._lanes.setdefault(id, Lane())
+        """Have the record to oneself, after those who came before. Raises RuntimeError when that would never be."""
+        lane, me = self._lanes.setdefault(id, Lane()), asyncio.current_task()
+        owner = lane.owner
+        while owner and owner is not me:
+            owner = self._waits[owner].owner if owner in self._waits else None
+        if owner:
+            raise RuntimeError(f"{id.name} {id.key} would wait for itself: its holder waits for what is held here.")
         lane.users += 1
         try:
+            self._waits[me] = lane
             async with lane.lock:  # asyncio's lock lets its waiters in in the order they came
+                del self._waits[me]
+                lane.owner = me
                 yield lane
+                lane.owner = None
         finally:
+            self._waits.pop(me, None)
             lane.users -= 1
             if not lane.users:
                 del self._lanes[id]
@@ -3490,7 +3583,7 @@ class Lanes:
             yield
 
 
-@register(name="_form", state=InStore(ttl=HOUR))
+@register(name="_form", state=InStore(ttl=REMEMBERED_S))  # not longer, or `carried` might be an old state
 class FormAgain(View):
     """Says what is wrong with a form, and opens it as it was filled in (files excepted: those are the person's)."""
 
@@ -3646,12 +3739,12 @@ class Dispatch:
 
     # Running it.
 
-    async def _try(self, ctx: EventContext, work: Work, *mine: RecordId) -> None:
+    async def _try(self, ctx: EventContext, work: Work) -> None:
         """Run the work and commit what it changed; after a conflict again, with the records it asked for to itself."""
         wanted = frozenset[RecordId]()
         for attempt in range(1, HANDLER_TRIES + 1):
             async with self._app.lanes.hold(wanted):
-                ctx.held = wanted | {*mine}
+                ctx.held = wanted
                 try:
                     await work()
                     if not ctx.is_saved:
@@ -3680,10 +3773,9 @@ class Dispatch:
         if not await self._is_ready(ctx, f"/{command.name}", command.cooldown):
             return
         function: Any = command.function
-        if command.type is hikari.CommandType.SLASH:
-            await function(ctx, **option_values(command, given, lambda: ctx.found))
-        else:
-            await function(ctx, ctx.found[ctx.target])
+        if command.type in MENUS:
+            given = [{"name": name, "value": ctx.target} for name in command.hints]
+        await function(ctx, **option_values(command, given, lambda: ctx.found))
 
     async def _is_ready(self, ctx: Context, what: str, cooldown: float) -> bool:
         """Return whether the person may use it again, and then take the next turn; tell them otherwise."""
@@ -3708,15 +3800,16 @@ class Dispatch:
                 await self._try(ctx, functools.partial(self._guard, ctx, route, None, arguments))
             return
         async with self._app.lanes.enter(id) as lane, self.slots:
-            await self._try(ctx, functools.partial(self._handle, ctx, route, lane, id, arguments), id)
+            await self._try(ctx, functools.partial(self._handle, ctx, route, lane, id, arguments))
 
     async def _come_home(self, click: ComponentContext) -> None:
         """Find the message that a form is about which was filled in again: it was opened from a FormAgain."""
         ids = [decode_id(each.get("custom_id") or "") for part in click.carried for each in walk(part)]
         again = next((each[0] for each in ids if each and each[0].name == FormAgain.registration.name), None)
-        if again and (saved := await self._app.store.load(again)):
-            form = decode_state(FormAgain, saved)
-            click.move(form.home, form.carried)
+        if again:
+            saved = await self._app.store.load(again)
+            form = decode_state(FormAgain, saved) if saved else None
+            click.move(*((form.home, form.carried) if form else (None, ())))
 
     async def _handle(
         self, ctx: EventContext, route: Route, lane: Lane, id: RecordId, arguments: tuple[Any, ...]
@@ -3804,7 +3897,7 @@ class Dispatch:
         await self._app.is_shown(saved.id)  # else what `close` shows could come after what `on_expire` shows
         async with self._app.lanes.enter(saved.id), self.slots:
             ctx.bind(view, saved)
-            await self._try(ctx, functools.partial(view.on_expire, ctx), saved.id)
+            await self._try(ctx, functools.partial(view.on_expire, ctx))
 
     async def _repeat(self, ctx: EventContext, repeat: Repeat) -> None:
         # First of all the next time: it must come even if this run fails.
@@ -3826,22 +3919,33 @@ class Dispatch:
 
     async def suggest(self, data: JSON) -> None:
         """Answer a question for suggestions, at once: it is never kept, for nobody waits for it after a restart."""
-        name = "?"
+        what, choices = "?", list[Any]()
         try:
             interaction = msgspec.convert(data, Interaction, strict=False)
-            event = Event(EventKey(f"interaction:{interaction.id}"), write_json(data))
-            ctx, (name, options) = AutocompleteContext(self._app, event, interaction), command_path(interaction.data)
-            ctx.options = {each["name"]: each.get("value") for each in options}
+            what, options = command_path(interaction.data)
             asked = next(each for each in options if each.get("focused"))
-            suggest = self._app.commands[interaction.data.type, name].suggest[asked["name"]]
-            found: Sequence[Any] = await suggest(ctx, asked["value"])
-            pairs: list[Any] = [each if isinstance(each, tuple) else (str(each), each) for each in found[:25]]
-            choices = [hikari.impl.AutocompleteChoiceBuilder(str(name)[:100], value) for name, value in pairs]
-            await self._app.rest.create_autocomplete_response(interaction.id, interaction.token, choices)
-        except hikari.NotFoundError:
-            pass  # the person typed on, or gave up
         except Exception as error:
-            log.warning("no suggestions for /%s: %r", name, error)
+            log.warning("a question for suggestions (/%s) cannot be read: %r", what, error)
+            return
+        try:
+            ctx = AutocompleteContext(
+                self._app, Event(EventKey(f"interaction:{interaction.id}"), write_json(data)), interaction
+            )
+            ctx.options = {each["name"]: each.get("value") for each in options}
+            command = self._app.commands[interaction.data.type, what]
+            async with asyncio.timeout(AUTO_DEFER_AFTER_S):
+                choices = suggestions(
+                    await command.suggest[asked["name"]](ctx, asked["value"]), command.hints[asked["name"]]
+                )
+        except Exception as error:  # no suggestions are better than none in time
+            log.warning("no suggestions for /%s: %r", what, error)
+        try:
+            await self._app.rest.create_autocomplete_response(interaction.id, interaction.token, choices)
+        except (hikari.NotFoundError, hikari.UnauthorizedError):
+            pass  # the person typed on, or gave up
+        except hikari.HikariError as error:
+            if getattr(error, "code", 0) != ALREADY_ACKNOWLEDGED:  # it was answered, and came once more after a RESUME
+                log.warning("the suggestions for /%s were not taken: %s", what, error)
 
     async def _settle(self, ctx: Context) -> None:
         """Leave nobody waiting for an answer that the handler did not give."""
@@ -4290,16 +4394,45 @@ def with_part(
 async def register_commands(
     rest: REST, application: hikari.Snowflake, commands: Sequence[Command], guild: int | None
 ) -> bool:
-    """Make Discord's list of commands equal to ours; return whether anything had to be sent."""
-    where = hikari.UNDEFINED if guild is None else guild
-    there = await rest.fetch_application_commands(application, where)
-    ours = listed(commands)
-    theirs = {(each.type, each.name): each for each in there}
-    same = (outline(each, each) == outline(theirs.get((each.type, each.name)), each) for each in ours)
-    if len(theirs) == len(ours) and all(same):
-        return False
-    await rest.set_application_commands(application, [builder(rest, each) for each in ours], where)
+    """Make Discord's list of commands equal to ours; return whether anything had to be sent. Raises OperatorError."""
+    where, ours = hikari.UNDEFINED if guild is None else guild, listed(commands)
+    if guild is not None:  # Discord would drop their places, and they would differ for ever
+        ours = [each._replace(rules=each.rules._replace(contexts=(), installs=())) for each in ours]
+    with refusals([each.name for each in ours], guild):
+        there = await rest.fetch_application_commands(application, where)
+        theirs = {(each.type, each.name): each for each in there}
+        same = (outline(each, each) == outline(theirs.get((each.type, each.name)), each) for each in ours)
+        if len(theirs) == len(ours) and all(same):
+            return False
+        await rest.set_application_commands(application, [builder(rest, each) for each in ours], where)
     return True
+
+
+@contextlib.contextmanager
+def refusals(names: Sequence[str], guild: int | None) -> Generator[None]:
+    """Say in one sentence what Discord has against the commands of these names. Raises OperatorError."""
+    try:
+        yield
+    except hikari.BadRequestError as error:
+        found = [problem for key, inside in (error.errors or {}).items() for problem in problems(inside, key)]
+        parts = [each.partition(".") for each in found]
+        known = [f"/{names[int(part[0])]} {part[2]}" if part[0].isdecimal() else "".join(part) for part in parts]
+        raise OperatorError(f"Discord refuses the commands: {'; '.join(known) or error}") from error
+    except (hikari.ForbiddenError, hikari.NotFoundError) as error:
+        if guild is None:
+            raise
+        raise OperatorError(
+            f"Discord lets the bot set no commands in server {guild}. Invite it there first."
+        ) from error
+
+
+def problems(errors: Mapping[str, Any], path: str) -> Iterator[str]:
+    """Yield what Discord has against a part of a request and those in it."""
+    for key, inside in errors.items():
+        if isinstance(inside, dict):
+            yield from problems(typing.cast("JSON", inside), f"{path}.{key}")
+        else:
+            yield f"{path}: {', '.join(str(each.get('message')) for each in inside)}"
 
 
 def builder(rest: REST, command: Command) -> hikari.api.CommandBuilder:
@@ -4328,8 +4461,8 @@ def outline(command: Command | hikari.PartialCommand | None, ours: Command) -> A
         rules = CommandRules(command.default_member_permissions, *kinds, command.is_nsfw)
         names, about = command.name_localizations, getattr(command, "description_localizations", {})
     options = [outline_option(each) for each in getattr(command, "options", None) or ()]
-    # Where none are named, Discord fills in places of its own.
-    contexts = sorted(map(int, rules.contexts)) if ours.rules.contexts else None
+    # No contexts are all of them. Which installs none are, only the application's page at Discord says.
+    contexts = sorted(map(int, rules.contexts or hikari.ApplicationContextType))
     installs = sorted(map(int, rules.installs)) if ours.rules.installs else None
     texts = getattr(command, "description", ""), sorted(names.items()), sorted(about.items())
     return texts, int(rules.permissions), rules.nsfw, contexts, installs, options
@@ -4337,22 +4470,12 @@ def outline(command: Command | hikari.PartialCommand | None, ours: Command) -> A
 
 def outline_option(option: hikari.CommandOption) -> list[Any]:
     """Return what matters of an option."""
-    fields = (
-        "name",
-        "type",
-        "description",
-        "is_required",
-        "channel_types",
-        "autocomplete",
-        "min_value",
-        "max_value",
-        "min_length",
-        "max_length",
-    )
-    values: list[Any] = [getattr(option, name) or None for name in fields]
-    choices = [(each.name, each.value) for each in option.choices or ()]
+    kind = option.name, int(option.type), option.description, bool(option.is_required), bool(option.autocomplete)
+    limits = option.min_value, option.max_value, option.min_length or None, option.max_length  # 0 is a least value
+    channels = sorted(map(int, option.channel_types or ()))
+    choices = [(each.name, each.value, sorted(each.name_localizations.items())) for each in option.choices or ()]
     local = sorted(option.name_localizations.items()), sorted(option.description_localizations.items())
-    return [*values, choices, local, [outline_option(each) for each in option.options or ()]]
+    return [*kind, *limits, channels, choices, local, [outline_option(each) for each in option.options or ()]]
 
 
 # ---- 10. Running -----------------------------------------------------------------------------------------------------
@@ -4478,7 +4601,7 @@ class App:
         query = Query(cls.registration.name, record_id(cls, prefix).key, by=by, limit=(top or 100) if by else 500)
         async for saved in self._each(query):
             with contextlib.suppress(StateUnreadableError):
-                yield saved.id.key.rpartition(":")[2], decode_state(cls, saved)
+                yield last_part(saved.id.key), decode_state(cls, saved)
 
     async def _each(self, query: Query) -> AsyncGenerator[Saved]:
         while found := await self.store.find(query):
@@ -4661,9 +4784,15 @@ class App:
         self.spawn(self._register_commands())
 
     async def _register_commands(self) -> None:
-        application = await self.rest.fetch_application()
-        if await register_commands(self.rest, application.id, list(self.commands.values()), self.config.dev_guild):
-            log.info("%d commands were registered", len(self.commands))
+        commands, guild = [*self.commands.values()], self.config.dev_guild
+        try:
+            application = await self.rest.fetch_application()
+            if await register_commands(self.rest, application.id, commands, guild):
+                log.info(
+                    "%d commands were registered %s", len(commands), f"in server {guild}" if guild else "everywhere"
+                )
+        except (OperatorError, hikari.HikariError) as error:
+            log.error("the commands are not registered: %s", error)
 
     async def _keep_house(self) -> None:
         try:
@@ -4930,7 +5059,9 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     listing.add_argument(
         "action", nargs="?", choices=("list", "sync", "clear"), default="list", help="list, if left out"
     )
-    listing.add_argument("--guild", type=int, help="of one server, by its id (DEV_GUILD, or everywhere)")
+    listing.add_argument(
+        "--guild", type=int, metavar="ID", help="of one server; 0: those that are everywhere (DEV_GUILD, or everywhere)"
+    )
     commands.choices["export"].add_argument("name", nargs="*", metavar="NAME", help="which kinds of records (all)")
     commands.choices["backup"].add_argument("file", type=Path, metavar="FILE", help="where to; it must not exist yet")
     playground = commands.choices["playground"]
@@ -5039,13 +5170,13 @@ def manage_commands(bot: BotFunction, options: argparse.Namespace) -> None:
     config = Config.load(options.config, os.environ)
     app = App(config)
     bot(app)
-    guild = options.guild or config.dev_guild
+    guild = config.dev_guild if options.guild is None else options.guild or None
     try:
         lines = asyncio.run(with_rest(config, functools.partial(change_commands, app, options.action, guild)))
     except hikari.UnauthorizedError as error:
         raise OperatorError(REFUSED[4004]) from error
-    except (hikari.HTTPError, OSError) as error:
-        raise OperatorError(f"Discord cannot be reached or refuses it at {config.api}: {error}") from error
+    except (hikari.HikariError, OSError) as error:
+        raise OperatorError(f"Discord cannot be reached at {config.api}: {error}. Look at the connection.") from error
     where = f"in server {guild}" if guild else "everywhere"
     print("\n".join([*lines, f"{len(lines)} commands {where}."]))
 
@@ -5067,12 +5198,27 @@ async def change_commands(app: App, action: str, guild: int | None, rest: REST) 
     if action != "list":
         ours = list(app.commands.values()) if action == "sync" else []
         await register_commands(rest, application, ours, guild)
-    there = await rest.fetch_application_commands(application, hikari.UNDEFINED if guild is None else guild)
-    marks = {hikari.CommandType.SLASH: "/"}
-    return [
-        f"{marks.get(hikari.CommandType(each.type), '')}{each.name}  {getattr(each, 'description', '')}"
-        for each in there
-    ]
+    with refusals([], guild):
+        there = await rest.fetch_application_commands(application, hikari.UNDEFINED if guild is None else guild)
+    return [line for each in there for line in described(each)]
+
+
+def described(command: hikari.PartialCommand) -> Iterator[str]:
+    """Yield a line for a command, or one for each in a group."""
+    if not isinstance(command, hikari.SlashCommand):
+        yield printable(f"{command.name}  (in the menu of a {hikari.CommandType(command.type).name.lower()})")
+        return
+    waiting = [(f"/{command.name}", command.description, command.options or ())]
+    while waiting:
+        name, about, options = waiting.pop(0)
+        parts = [
+            each
+            for each in options
+            if each.type in (hikari.OptionType.SUB_COMMAND, hikari.OptionType.SUB_COMMAND_GROUP)
+        ]
+        waiting[:0] = [(f"{name} {each.name}", each.description, each.options or ()) for each in parts]
+        if not parts:
+            yield printable(f"{name}  {about}")
 
 
 def export(_: BotFunction, options: argparse.Namespace) -> None:
