@@ -2424,6 +2424,7 @@ class EventContext:
         self.what: str = event.key
         self.applied = self.said = self.shown = False  # committed; told the person; handed to a display
         self.held: frozenset[RecordId] = frozenset()  # lanes that are ours while this event runs
+        self.kept = contextlib.AsyncExitStack()  # lets go of those that were taken on the way
         self.place: Place | None = None
         self._made, self._bound = 0, typing.cast("tuple[View, Saved] | None", None)
         self._records: dict[RecordId, tuple[Record, Saved]] = {}
@@ -2449,6 +2450,9 @@ class EventContext:
 
     async def _open_record(self, cls: type[Record], id: RecordId) -> tuple[Record, Saved]:
         if id not in self._records:
+            if (self.said or self.applied) and id not in self.held:  # from now on nothing can run again
+                await self.kept.enter_async_context(self.app.lanes.enter(id))
+                self.held |= {id}
             saved = await self.app.store.load(id)
             record = decode_state(cls, saved) if saved else cls()
             self._records[id] = record, saved or first_saved(record, id, time.time())
@@ -2504,8 +2508,8 @@ class EventContext:
     async def _save(self, more: Sequence[Saved]) -> None:
         changed, timers = [*self.changes(), *more], [*self._timers]
         others = {saved.id for saved in changed} - {*self.held, *(saved.id for saved in more)}
-        # Whoever runs again after a conflict has its records for itself. It does not wait against the order of `hold`.
-        async with self.app.lanes.hold(id for id in others if not self.held or id > max(self.held)):
+        # Whoever runs again after a conflict has its records for itself, and waits for no more: others may want them.
+        async with self.app.lanes.hold(() if self.held else others):
             await self.app.store.commit(changed, None if self.applied else self.event.key, timers)
         self.applied = True
         del self._timers[: len(timers)]
@@ -3358,9 +3362,11 @@ def taken_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:
     if typing.get_origin(hint) is Annotated:
         kind, notes = taken_apart(hint.__origin__)
         return kind, (*notes, *hint.__metadata__)
-    kinds = typing.get_args(hint) if typing.get_origin(hint) in (typing.Union, UnionType) else (hint,)
-    kind: Any = functools.reduce(operator.or_, (each for each in kinds if each is not type(None)))
-    return taken_apart(kind) if kind is not hint and type(None) in kinds else (kind, ())
+    kinds: list[Any] = [each for each in typing.get_args(hint) if each is not type(None)]
+    if typing.get_origin(hint) not in (typing.Union, UnionType) or len(kinds) == len(typing.get_args(hint)):
+        return hint, ()
+    union: Any = typing.Union
+    return taken_apart(union[tuple(kinds)])
 
 
 def read_option(place: str, parameter: inspect.Parameter, kind: Any, notes: tuple[Any, ...]) -> hikari.CommandOption:
@@ -3446,8 +3452,8 @@ def read_value(kind: Any, value: Any, found: Callable[[], Mapping[str, Any]]) ->
     """Return an option's value as its type. Raises ValueError, LookupError or msgspec.ValidationError."""
     if inspect.isclass(kind) and issubclass(kind, enum.Enum):
         return kind(value)
-    if choices := choices_of(kind):
-        return next(each.value for each in choices if each.value == value)
+    if typing.get_origin(kind) is Literal:
+        return typing.get_args(kind)[typing.get_args(kind).index(value)]
     if kind in PLAIN_OPTIONS:
         return msgspec.convert(value, kind)
     if not isinstance(thing := found().get(str(value)), kind):
@@ -3567,9 +3573,9 @@ class Lanes:
                 del self._waits[me]
                 lane.owner = me
                 yield lane
-                lane.owner = None
         finally:
             self._waits.pop(me, None)
+            lane.owner = None if lane.owner is me else lane.owner
             lane.users -= 1
             if not lane.users:
                 del self._lanes[id]
@@ -3743,7 +3749,7 @@ class Dispatch:
         """Run the work and commit what it changed; after a conflict again, with the records it asked for to itself."""
         wanted = frozenset[RecordId]()
         for attempt in range(1, HANDLER_TRIES + 1):
-            async with self._app.lanes.hold(wanted):
+            async with self._app.lanes.hold(wanted), contextlib.AsyncExitStack() as ctx.kept:
                 ctx.held = wanted
                 try:
                     await work()
