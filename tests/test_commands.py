@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import hikari
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -240,7 +239,8 @@ def test_an_option_that_the_function_no_longer_has_is_left_out() -> None:
 
 @pytest.mark.parametrize("given", [{"number": "5"}, {"number": 5.5}, {"number": None}, {"text": 5}, {"more": True}])
 def test_a_value_of_another_type_is_refused(given: Json) -> None:
-    with pytest.raises(msgspec.ValidationError):
+    [name] = given
+    with pytest.raises(ValueError, match=f"^option {name}: Expected `"):
         values(**given)
 
 
