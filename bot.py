@@ -1791,14 +1791,15 @@ class InStore(NamedTuple):
     ttl: float | None = None
 
 
-class InMessage(NamedTuple):
+@dataclass(frozen=True)
+class InMessage:
     """The state of a view is kept in its message, spread over the custom ids of its components; nothing expires.
 
     Two clicks at the same moment both count, in one process. A kill between them may lose the first: the second was
     made on the message as it was before. Where every click must count, use InStore.
     """
 
-    ttl: float | None = None  # as in InStore, for what asks both
+    ttl: ClassVar[float | None] = None  # for what asks both
 
 
 class AutoDefer(enum.Enum):
@@ -2260,7 +2261,7 @@ def record_id(cls: type[Record], parts: Sequence[Any]) -> RecordId:
 
 
 def key_part(part: Any) -> str:
-    """Return a part of a key as it is kept: no two parts look alike, and none has a colon, which stands between them."""
+    """Return a part of a key as it is kept: no two parts look alike, and none has the colon that stands between."""
     if part is None:
         return "%0"
     text = str(int(part)) if isinstance(part, hikari.Unique | int) else str(part)
@@ -2443,7 +2444,8 @@ class EventContext:
 
         What you change in it is saved with this event, in one commit with the mark that it is done: before the person
         is told anything, or at the end. When somebody else changed it meanwhile, the handler runs again on what is
-        there now. Raises StateUnreadableError.
+        there now; after an answer it cannot, so ask first or afterwards: then the record is yours until the end.
+        Raises StateUnreadableError, and RuntimeError when you would wait for each other for ever.
         """
         self.app.views.require(cls)
         return typing.cast("R", (await self._open_record(cls, record_id(cls, key)))[0])
