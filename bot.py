@@ -3455,7 +3455,9 @@ def read_value(kind: Any, value: Any, found: Callable[[], Mapping[str, Any]]) ->
     if inspect.isclass(kind) and issubclass(kind, enum.Enum):
         return kind(value)
     if typing.get_origin(kind) is Literal:
-        return typing.get_args(kind)[typing.get_args(kind).index(value)]
+        if value not in typing.get_args(kind):
+            raise ValueError(f"{value!r} is not among its choices")
+        return value
     if kind in PLAIN_OPTIONS:
         return msgspec.convert(value, kind)
     if not isinstance(thing := found().get(str(value)), kind):
