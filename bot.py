@@ -1402,7 +1402,7 @@ def ChannelSelect(
     **look: Any,
 ) -> Any:
     """A menu of the server's channels, of those types alone if any are given."""
-    kinds = [int(each) for each in types] or None
+    kinds = [*dict.fromkeys(map(int, types))] or None
     return control(CHANNELS, what, args, look, default_values=default_values(CHANNELS, defaults), channel_types=kinds)
 
 
@@ -1730,10 +1730,9 @@ def check_component(payload: JSON, at: str = "") -> None:
         raise LayoutError(f"{at}: a button needs a label or an emoji.")
     if kind == CONTAINER and not 0 <= payload.get("accent_color", 0) <= 0xFFFFFF:
         raise LayoutError(f"{at}: its accent is no colour. Write it as 0xRRGGBB.")
-    if kind == TEXT_INPUT and not 0 <= payload["min_length"] <= payload["max_length"] <= TEXT_MAX:
-        raise LayoutError(f"{at}: min_length and max_length must be 0 to {TEXT_MAX:,}, the smaller one first.")
-    if kind == TEXT_INPUT and not payload["max_length"]:
-        raise LayoutError(f"{at}: max_length=0 leaves nothing to write.")
+    low, high = payload.get("min_length", 0), payload.get("max_length", TEXT_MAX)
+    if not (0 <= low <= high and 1 <= high <= TEXT_MAX):
+        raise LayoutError(f"{at}: min_length={low}, max_length={high} do not fit the {TEXT_MAX:,} that Discord allows.")
     for item in payload.get("items", [payload] if kind == THUMBNAIL else []):
         check_lengths(item, (("description", 1, 1_024),), at)
         check_address(item["media"], "https?|attachment", at)
