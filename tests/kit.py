@@ -214,10 +214,11 @@ class Watch:
 # A bot in a process of its own
 
 
-async def start(discord: Discord, name: str, store: Path, **env: Any) -> BotProcess:
-    """Start tests/bots/<name>.py as a process, with that database, and wait until it is connected."""
+async def start(discord: Discord, script: str | Path, store: Path, **env: Any) -> BotProcess:
+    """Start a file, or tests/bots/<script>.py, as a process with that database, and wait until it is connected."""
     settings = {"PYTHONPATH": str(ROOT), "STORE": f"sqlite:{store}", **{key: str(value) for key, value in env.items()}}
-    process = await discord.start_bot(ROOT / "tests" / "bots" / f"{name}.py", env=settings)
+    file = script if isinstance(script, Path) else ROOT / "tests" / "bots" / f"{script}.py"
+    process = await discord.start_bot(file, env=settings)
     await process.ready()
     return process
 
