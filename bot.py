@@ -173,7 +173,7 @@ def seconds_of(span: float | str) -> float:
     if not isinstance(span, str):
         return float(span)
     parts = re.findall(r"(\d+)\s*([smhdw])", span)
-    if not re.fullmatch(r"\s*(\d+\s*[smhdw]\s*)+", span):
+    if not re.fullmatch(r"\s*(\d{1,9}\s*[smhdw]\s*)+", span):
         raise ValueError(f"{span!r} is no time span. Write for example 90s, 10m, 1h 30m or 2d.")
     return float(
         sum(int(number) * {"s": 1, "m": MINUTE, "h": HOUR, "d": DAY, "w": WEEK}[unit] for number, unit in parts)
@@ -2463,13 +2463,13 @@ class EventContext:
         """Delete a record that `record` returned, with this event."""
         self._removed |= {id for id, (each, _) in self._records.items() if each is record}
 
-    async def claim(self, key: str, expires_at: float | None) -> bool:
+    async def claim(self, key: str, expires_at: float | None, place: Place | None = None) -> bool:
         """Return whether nobody has claimed the key yet; it is then ours when the event is committed."""
         id = RecordId(Claim.registration.name, key)
         claim, saved = await self._open_record(Claim, id)
         is_free = isinstance(claim, Claim) and not claim.taken
         if is_free:
-            self._records[id] = Claim(taken=True), saved._replace(expires_at=expires_at)
+            self._records[id] = Claim(taken=True), saved._replace(expires_at=expires_at, place=place)
         return is_free
 
     def changes(self) -> list[Saved]:
@@ -2588,9 +2588,9 @@ class EventContext:
         successor = self._successor(view, saved, expires_at)
         if isinstance(view.registration.state, InMessage):
             await self._change(body)  # the message is the state: it is saved when Discord has it
+            await self.save()  # after a conflict over a record, the handler runs on the same state again
             self._bound = view, successor._replace(version=saved.version + 1)
             self.app.dispatch.remember(self._bound[1])
-            await self.save()
             return
         await asyncio.shield(self.app.spawn(self._save_and_show(view, successor, body)))
 
@@ -2730,8 +2730,9 @@ def listen(
 ) -> Callable[[F], F]:
     """Mark `async def f(ctx: EventContext, event)` for the gateway events of a type, such as hikari.MemberCreateEvent.
 
-    They are accepted, kept and retried like clicks; with `durable=False` one that a crash meets is lost. The intents
-    that the event needs are asked for; add others, such as hikari.Intents.MESSAGE_CONTENT, with `intents`.
+    They are accepted, kept and retried like clicks; with `durable=False` one that a crash meets is lost, or comes twice.
+    What the bot itself does is heard too: look at `event.is_human`. The intents that the event needs are asked for; add
+    others, such as hikari.Intents.MESSAGE_CONTENT, with `intents`.
     """
     needed = union((intents, *hikari.events.base_events.get_required_intents_for(event)))
 
@@ -3841,12 +3842,12 @@ class Dispatch:
 
     async def _is_free(self, click: ComponentContext, route: Route, saved: Saved) -> bool:
         """Return whether a handler for single use, or one with a cooldown, may run; tell the person otherwise."""
-        key = f"once:{':'.join(saved.id)}:{route.place}"
-        if route.options.once and not await click.claim(key, saved.expires_at):
+        key = f"once:{':'.join(saved.id)}:{route.function.__name__}"
+        if route.options.once and not await click.claim(key, None, click.place):  # goes with its message
             click.start_over()
             await click.respond(click.texts.used, ephemeral=True)
             return False
-        return await self._is_ready(click, route.place, route.options.cooldown)
+        return await self._is_ready(click, f"{saved.id.name}:{route.function.__name__}", route.options.cooldown)
 
     async def _guard(self, ctx: EventContext, route: Route, view: View | None, arguments: tuple[Any, ...]) -> None:
         """Call the handler; let a form be filled in again, or the view deal with its error."""
@@ -4666,8 +4667,9 @@ class App:
 
     async def set_repeat(self, repeat: Repeat) -> None:
         """Set the timer for the next run."""
-        body = write_json({"repeat": getattr(repeat.function, "__name__", "")})
-        await self.store.commit([], None, [Timer(EventKey(repeat.timer), repeat.next_after(time.time()), body)])
+        key, body = EventKey(repeat.timer), write_json({"repeat": getattr(repeat.function, "__name__", "")})
+        self._next_runs[key] = repeat.next_after(time.time())
+        await self.store.commit([], None, [Timer(key, self._next_runs[key], body)])
 
     def wake(self) -> None:
         """Look at once for what is due."""
@@ -4821,13 +4823,15 @@ class App:
         """Start what is due, by the clock on the wall: a machine that slept, or a clock that was set, is no matter."""
         try:
             await self.started.wait()
-            set_before = {timer.key for timer in await self.store.timers() if timer.key.startswith("repeat:")}
-            wanted = {repeat.timer: repeat for repeat in self.repeats.values()}
-            for key in set_before - wanted.keys():
+            timers = {timer.key: timer.due_at for timer in await self.store.timers()}
+            self._next_runs = {key: at for key, at in timers.items() if key.startswith("repeat:") and at is not None}
+            wanted = {EventKey(repeat.timer): repeat for repeat in self.repeats.values()}
+            for key in self._next_runs.keys() - wanted.keys():
                 await self.cancel(key)
-            for key in wanted.keys() - set_before:
-                await self.set_repeat(wanted[key])
             while True:
+                for key, repeat in wanted.items():
+                    if self._next_runs.get(key, math.inf) > repeat.next_after(time.time()):  # new, or the clock went back
+                        await self.set_repeat(repeat)
                 while events := await self.store.fire(self.views.that_end):
                     for event in events:
                         self.spawn(self.dispatch.run(event))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import logging
+import os
 import sqlite3
 import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -101,6 +103,13 @@ class Play:
     message: Json
 
     @property
+    def now(self) -> Json:
+        """The message as it is now."""
+        kept = self.discord.world.find(self.message["id"])
+        assert kept
+        return kept.message
+
+    @property
     def shown(self) -> int:
         """The number on the message's button."""
         return shown(self.discord, self.message)
@@ -129,7 +138,7 @@ class Play:
 
     def click(self, name: str = "alice") -> Used:
         """Click the view's button as that person, whatever it reads now."""
-        return self.discord.user(name).click(custom_id=button_id(self.message), message=self.message["id"])
+        return self.discord.user(name).click(custom_id=button_id(self.now), message=self.message["id"])
 
 
 @contextlib.asynccontextmanager
@@ -163,6 +172,17 @@ async def at_rest(store: bot.Store) -> None:
         return not await store.pending() and not await store.behind()
 
     await until(is_at_rest)
+
+
+def check_says(*things: Any) -> str:
+    """Return what `python bot.py check` says of a bot with these; "" when it finds no mistake."""
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+        try:
+            bot.main(lambda app: app.add(*things), ["check", "--config", os.devnull])
+        except SystemExit as ended:
+            assert ended.code == 2
+    return said.getvalue().removesuffix("\n")
 
 
 def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
