@@ -64,6 +64,7 @@ import io
 import itertools
 import json
 import logging
+import math
 import operator
 import os
 import re
@@ -76,6 +77,7 @@ import threading
 import time
 import traceback
 import typing
+import urllib.parse
 import zlib
 import zoneinfo
 from abc import ABC, abstractmethod
@@ -1495,7 +1497,11 @@ def address_of(source: Source) -> tuple[str, File_ | None]:
     if not isinstance(given, hikari.files.Resource | os.PathLike | bytes | bytearray | memoryview | io.IOBase):
         raise LayoutError(f"{source!r} is neither an address nor a file such as hikari.File(…).")
     file: Any = hikari.files.ensure_resource(source)
-    return (file.url, None) if isinstance(file, hikari.files.WebResource) else (f"attachment://{file.filename}", file)
+    return (
+        (file.url, None)
+        if isinstance(file, hikari.files.WebResource)
+        else (f"attachment://{urllib.parse.quote(file.filename)}", file)
+    )
 
 
 def default_values(kind: int, chosen: Sequence[Any]) -> list[JSON] | None:
@@ -1599,6 +1605,10 @@ LIMITS: Mapping[int, Limits] = {
     CHECKBOXES: Limits("checkbox group", (("options", 1, 10), ID), values=10),
     CHECKBOX: Limits("checkbox", (ID,)),
 }
+EMBED_LENGTHS = (
+    *(("title", 0, 256), ("description", 0, 4_096), ("footer", 1, 2_048), ("author", 1, 256)),
+    *(("fields", 0, 25), ("name", 1, 256), ("value", 1, 1_024)),
+)
 OPTION_LENGTHS = (("label", 1, 100), ("value", 1, 100), ("description", 1, 100))
 
 
@@ -1664,6 +1674,13 @@ def check_plain(message: Plain, payloads: Sequence[JSON]) -> None:
     if not (message.content or message.embeds or payloads):
         raise LayoutError("there is nothing in it. Discord refuses an empty message.")
     check_lengths({"content": message.content}, (("content", 0, CONTENT_MAX),), "plain message")
+    for embed in message.embeds:
+        texts = {"title": embed.title, "description": embed.description}
+        texts |= {"footer": embed.footer and embed.footer.text, "author": embed.author and embed.author.name}
+        check_lengths({name: text for name, text in texts.items() if text is not None}, EMBED_LENGTHS, "embed")
+        check_lengths({"fields": embed.fields}, EMBED_LENGTHS, "embed")
+        for each in embed.fields:
+            check_lengths({"name": each.name, "value": each.value}, EMBED_LENGTHS, f'embed, field "{each.name[:30]}"')
     if len(message.embeds) > EMBEDS_MAX or sum(each.total_length() for each in message.embeds) > EMBED_TEXT_MAX:
         raise LayoutError(f"Discord allows {EMBEDS_MAX} embeds with {EMBED_TEXT_MAX:,} characters together.")
     check_children(payloads, frozenset({ROW}), "stand in a plain message; put it into a Row")
@@ -1762,7 +1779,7 @@ def check_lengths(payload: JSON, lengths: tuple[tuple[str, int, int], ...], at: 
     """Raise LayoutError when a field has too few or too many characters or entries."""
     for name, low, high in lengths:
         value, unit = payload.get(name, ""), "characters"
-        if name in ("components", "options", "items", "default_values"):
+        if name in ("components", "options", "items", "default_values", "fields"):
             unit = "entries"
         elif not isinstance(value, str):
             raise LayoutError(f'{at}: {name} is {value!r} and must be text. Write f"{{…}}" or str(…).')
@@ -2397,16 +2414,16 @@ async def edit_message(rest: REST, place: Place, webhook: tuple[int, str] | None
     """Change a message and return what became of it.
 
     Through a click's token (application and token) where there is one, for that is outside the bot's rate limits and
-    reaches ephemeral messages and servers that the bot is not in; else through the channel.
+    reaches ephemeral messages and servers that the bot is not in; else through the channel. Files of before are gone.
     """
     if webhook:
         with contextlib.suppress(hikari.NotFoundError, hikari.UnauthorizedError):
-            await rest.edit_interaction_response(*webhook, **body)
+            await rest.edit_interaction_response(*webhook, **body, attachments=None)
             return "shown"
     if place.ephemeral:
         return "out of reach"
     try:
-        await rest.edit_message(place.channel, place.message, **body)
+        await rest.edit_message(place.channel, place.message, **body, attachments=None)
     except hikari.NotFoundError as error:
         return "gone" if error.code == UNKNOWN_MESSAGE else "out of reach"
     except hikari.ForbiddenError:
@@ -2730,9 +2747,9 @@ def listen(
 ) -> Callable[[F], F]:
     """Mark `async def f(ctx: EventContext, event)` for the gateway events of a type, such as hikari.MemberCreateEvent.
 
-    They are accepted, kept and retried like clicks; with `durable=False` one that a crash meets is lost, or comes twice.
-    What the bot itself does is heard too: look at `event.is_human`. The intents that the event needs are asked for; add
-    others, such as hikari.Intents.MESSAGE_CONTENT, with `intents`.
+    They are accepted, kept and retried like clicks; with `durable=False` a crash may lose or repeat one. What the bot
+    itself does is heard too: look at `event.is_human`. The intents that the event needs are asked for; add others, such
+    as hikari.Intents.MESSAGE_CONTENT, with `intents`.
     """
     needed = union((intents, *hikari.events.base_events.get_required_intents_for(event)))
 
@@ -3015,7 +3032,8 @@ class Context(EventContext):
                 if kind is Reply.MODAL:
                     sent = await rest.create_modal_response(self.id, token, **body)
                 else:
-                    sent = await rest.create_interaction_response(self.id, token, kind, **body)
+                    old_files = {"attachments": None} if kind is Reply.MESSAGE_UPDATE else {}  # they go
+                    sent = await rest.create_interaction_response(self.id, token, kind, **body, **old_files)
             except (hikari.NotFoundError, hikari.UnauthorizedError):
                 self.answer = Answer.EXPIRED
             except hikari.BadRequestError as error:
@@ -3842,12 +3860,13 @@ class Dispatch:
 
     async def _is_free(self, click: ComponentContext, route: Route, saved: Saved) -> bool:
         """Return whether a handler for single use, or one with a cooldown, may run; tell the person otherwise."""
-        key = f"once:{':'.join(saved.id)}:{route.function.__name__}"
+        name = getattr(route.function, "__name__", "")
+        key = f"once:{':'.join(saved.id)}:{name}"
         if route.options.once and not await click.claim(key, None, click.place):  # goes with its message
             click.start_over()
             await click.respond(click.texts.used, ephemeral=True)
             return False
-        return await self._is_ready(click, f"{saved.id.name}:{route.function.__name__}", route.options.cooldown)
+        return await self._is_ready(click, f"{saved.id.name}:{name}", route.options.cooldown)
 
     async def _guard(self, ctx: EventContext, route: Route, view: View | None, arguments: tuple[Any, ...]) -> None:
         """Call the handler; let a form be filled in again, or the view deal with its error."""
@@ -3908,6 +3927,8 @@ class Dispatch:
         async with self._app.lanes.enter(saved.id), self.slots:
             ctx.bind(view, saved)
             await self._try(ctx, functools.partial(view.on_expire, ctx))
+        if saved.place:  # what was claimed on the message
+            self._app.clean_up(Gone(channel=saved.place.channel, messages=(saved.place.message,)))
 
     async def _repeat(self, ctx: EventContext, repeat: Repeat) -> None:
         # First of all the next time: it must come even if this run fails.
@@ -4193,14 +4214,15 @@ def is_question(data: Any) -> bool:
 
 def gone_with(name: str, data: JSON) -> Gone | None:
     """Return what a gateway event says was deleted, or None."""
+    number = functools.partial(msgspec.convert, type=Id, strict=False)  # one that a store can hold
     if name == "MESSAGE_DELETE":
-        return Gone(channel=int(data["channel_id"]), messages=(int(data["id"]),))
+        return Gone(channel=number(data["channel_id"]), messages=(number(data["id"]),))
     if name == "MESSAGE_DELETE_BULK":
-        return Gone(channel=int(data["channel_id"]), messages=tuple(map(int, data["ids"])))
+        return Gone(channel=number(data["channel_id"]), messages=tuple(map(number, data["ids"])))
     if name in ("CHANNEL_DELETE", "THREAD_DELETE"):
-        return Gone(channel=int(data["id"]))
-    if name == "GUILD_DELETE" and not data.get("unavailable"):  # that would be an outage
-        return Gone(guild=int(data["id"]))
+        return Gone(channel=number(data["id"]))
+    if name == "GUILD_DELETE" and not dict(data).get("unavailable"):  # that would be an outage
+        return Gone(guild=number(data["id"]))
     return None
 
 
@@ -4224,10 +4246,14 @@ class Reader(hikari.impl.EventManagerImpl):
     def dispatch(self, event: hikari.Event, *, return_tasks: bool = False) -> Any:
         self._found.append(event)
 
-    def makes(self, name: str, event: type[hikari.Event]) -> bool:
-        """Return whether payloads of that name become events of that type."""
-        bits = getattr(getattr(self, f"on_{name.lower()}", None), "__events_bitmask__", 0)
-        return bool(event.bitmask() and bits & event.bitmask() == event.bitmask())
+    @classmethod
+    def payloads_of(cls, event: type[hikari.Event]) -> list[str]:
+        """Return the names of the payloads that become events of that type; those of clicks and commands are ours."""
+        names = [
+            name for name in dir(cls) if name.startswith("on_") and name not in ("on_ready", "on_interaction_create")
+        ]
+        bits = event.bitmask()
+        return [name[3:].upper() for name in names if getattr(getattr(cls, name), "__events_bitmask__", 0) & bits]
 
 
 class Gateway(hikari.GatewayBot):
@@ -4250,12 +4276,12 @@ class Gateway(hikari.GatewayBot):
         self.fingerprint = hashlib.sha256(write_json(identity)).hexdigest()
         self._turn, self._identified_at = asyncio.Lock(), dict[int, float]()
         self.subscribe(hikari.ShardResumedEvent, self._on_resumed)
-        self._reader, self._heard = (
-            Reader(self.entity_factory, self.event_factory, intents, auto_chunk_members=False),
-            dict[str, list[str]](),
-        )
-        for listener in app.listeners.values():
+        self._reader = Reader(self.entity_factory, self.event_factory, intents, auto_chunk_members=False)
+        self._heard = dict[str, list[str]]()
+        for key, listener in app.listeners.items():
             self._reader.subscribe(listener.event, unheard)  # hikari makes no events that nobody asked for
+            for name in Reader.payloads_of(listener.event):
+                self._heard.setdefault(name, []).append(key)
 
     def take(self, name: str, data: JSON, cursor: Cursor) -> None:
         """Hand a dispatch on: what is to be done goes to the inbox with its cursor, all else moves the cursor alone."""
@@ -4267,10 +4293,8 @@ class Gateway(hikari.GatewayBot):
             app.spawn(app.dispatch.suggest(data))
         if gone := gone_with(name, data):
             app.clean_up(gone)  # written before the cursor, for writes keep their order
-        if name not in self._heard:
-            self._heard[name] = [key for key, each in app.listeners.items() if self._reader.makes(name, each.event)]
         events = list[Event]()
-        for key in self._heard[name]:
+        for key in self._heard.get(name, ()):
             body = write_json({"listener": key, "name": name, "shard": cursor.shard, "data": data})
             event = Event(EventKey(f"gateway:{otherwise}:{key}"), body)
             if app.listeners[key].durable:
@@ -4424,10 +4448,11 @@ def refusals(names: Sequence[str], guild: int | None) -> Generator[None]:
     try:
         yield
     except hikari.BadRequestError as error:
-        found = [problem for key, inside in (error.errors or {}).items() for problem in problems(inside, key)]
-        parts = [each.partition(".") for each in found]
-        known = [f"/{names[int(part[0])]} {part[2]}" if part[0].isdecimal() else "".join(part) for part in parts]
-        raise OperatorError(f"Discord refuses the commands: {'; '.join(known) or error}") from error
+        places = {str(number): f"/{name}" for number, name in enumerate(names)}
+        found = [
+            each for key, inside in (error.errors or {}).items() for each in problems(inside, places.get(key, key))
+        ]
+        raise OperatorError(f"Discord refuses the commands: {'; '.join(found) or error}") from error
     except (hikari.ForbiddenError, hikari.NotFoundError) as error:
         if guild is None:
             raise
@@ -4513,6 +4538,7 @@ class App:
         self._displays: dict[RecordId, Display] = {}
         self._ending: BaseException | None = None
         self._recovered, self._due, self.started = False, asyncio.Event(), asyncio.Event()
+        self._next_runs: dict[EventKey, float] = {}
         for cls in (Claim, FormAgain):
             self.views.add(cls, own=True)
 
@@ -4527,6 +4553,8 @@ class App:
             elif is_marked(thing, "command"):
                 self._add_command(read_command(typing.cast("Handler", thing)))
             elif is_marked(thing, "listener"):
+                if not Reader.payloads_of(event := thing.__dict__["listener"].event):
+                    raise OperatorError(f"{name}: {event.__name__} does not come from Discord, and is never heard.")
                 claim_name(self.listeners, name, thing.__dict__["listener"])
             elif is_marked(thing, "repeat"):
                 claim_name(self.repeats, name, thing.__dict__["repeat"])
@@ -4830,7 +4858,9 @@ class App:
                 await self.cancel(key)
             while True:
                 for key, repeat in wanted.items():
-                    if self._next_runs.get(key, math.inf) > repeat.next_after(time.time()):  # new, or the clock went back
+                    if self._next_runs.get(key, math.inf) > repeat.next_after(
+                        time.time()
+                    ):  # new, or the clock went back
                         await self.set_repeat(repeat)
                 while events := await self.store.fire(self.views.that_end):
                     for event in events:
@@ -5184,6 +5214,7 @@ def manage_commands(bot: BotFunction, options: argparse.Namespace) -> None:
     app = App(config)
     bot(app)
     guild = config.dev_guild if options.guild is None else options.guild or None
+    start_logging("WARNING")
     try:
         lines = asyncio.run(with_rest(config, functools.partial(change_commands, app, options.action, guild)))
     except hikari.UnauthorizedError as error:
@@ -5196,7 +5227,7 @@ def manage_commands(bot: BotFunction, options: argparse.Namespace) -> None:
 
 async def with_rest(config: Config, work: Callable[[REST], Awaitable[T]]) -> T:
     """Do something at Discord without being connected to its gateway."""
-    rest = hikari.RESTApp(url=config.api)
+    rest = hikari.RESTApp(url=config.api, max_retries=1)  # somebody waits for it
     await rest.start()
     try:
         async with rest.acquire(config.token, hikari.TokenType.BOT) as client:

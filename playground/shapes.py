@@ -263,6 +263,8 @@ class Completion:
             if key in holder:
                 url: str = holder[key]["url"]
                 found = self._attachments.get(attached_name(url))
+                if found and not url.startswith("attachment://") and url != found["url"]:
+                    found = None  # a file elsewhere that has the same name
                 holder[key] = unfurled(url, found)
                 if key == "file" and found is not None:
                     holder |= {"name": found["filename"], "size": found["size"]}

@@ -105,7 +105,8 @@ CASES: dict[str, Case] = {
     ),
     "localized": Case(
         Annotated[str, "Where", Localized({"de": "wo"}, {"de": "Wo"})],
-        {"description": "Where", "name_localizations": {"de": "wo"}, "description_localizations": {"de": "Wo"}}, "x", is_value("x"),
+        {"description": "Where", "name_localizations": {"de": "wo"}, "description_localizations": {"de": "Wo"}},
+        "x", is_value("x"),
     ),
     "one that may be None": Case(int | None, {"type": 4, "required": True}, 5, is_value(5)),
     "Annotated inside of Optional": Case(
@@ -192,7 +193,7 @@ async def test_in_a_private_message_a_user_is_a_user_and_nobody_is_a_member() ->
     async with Discord() as discord, kit.running(discord, *commands) as app:
         alice = discord.user("alice")
         await alice.command("user", which="bob", channel="dm")
-        assert [type(each) for each in got] == [hikari.impl.entity_factory.user_models.UserImpl]
+        assert [isinstance(each, hikari.User) and not isinstance(each, hikari.Member) for each in got] == [True]
         used = await alice.command("member", which="bob", channel="dm")
         assert discord.text(used.message) == bot.Texts().failed
         [failed] = await app.failed()

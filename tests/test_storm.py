@@ -221,10 +221,11 @@ class Storm:
         await until(lambda: self.discord.gateway.resumes > before, COMES_BACK_WITHIN_S)
 
     async def disturb(self, **fault: Any) -> None:
-        """Put a fault in the way of some of the next requests."""
+        """Put a fault in the way of some requests, for a moment: piled up, they would end one for good."""
         path = self.chance.choice(["/interactions/*", "/interactions/*", "/webhooks/*", "/channels/*", "*"])
-        self.discord.faults.add(path=path, times=self.chance.randint(1, 3), **fault)
+        added = self.discord.faults.add(path=path, times=self.chance.randint(1, 3), **fault)
         await asyncio.sleep(self.chance.uniform(0, 0.4))
+        added.times = added.hits
 
     # What came of it
 
