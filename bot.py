@@ -1583,7 +1583,7 @@ class Limits(NamedTuple):
 
 
 TOP_LEVEL = frozenset({ROW, SECTION, TEXT, GALLERY, FILE, SEPARATOR, CONTAINER})
-COMPONENTS_MAX, TEXT_MAX, CONTENT_MAX, EMBEDS_MAX, EMBED_TEXT_MAX = 40, 4_000, 2_000, 10, 6_000  # in one message
+COMPONENTS_MAX, TEXT_MAX, CONTENT_MAX, EMBEDS_MAX, EMBED_TEXT_MAX, FILES_MAX = 40, 4_000, 2_000, 10, 6_000, 10
 FORM_MAX = 5  # controls and texts in one form
 ID, HINT = ("custom_id", 1, CUSTOM_ID_MAX), ("placeholder", 1, 150)
 LIMITS: Mapping[int, Limits] = {
@@ -1645,6 +1645,7 @@ def assemble(render: Callable[[], Layout], name_id: NameId, where: str) -> Body:
         raise LayoutError(f"{where}: {error}") from None
     except (TypeError, AttributeError, LookupError) as error:
         raise LayoutError(f"{where}: a component was given a value of a wrong type: {error}") from error
+    check_files((file for part in parts for file in files_of(part)), where)
     older = {"content": plain_one.content or None, "embeds": [*plain_one.embeds]} if plain_one else {}
     return older | {"components": [Built(*pair) for pair in zip(payloads, map(files_of, parts), strict=True)]}
 
@@ -1652,6 +1653,17 @@ def assemble(render: Callable[[], Layout], name_id: NameId, where: str) -> Body:
 def files_of(component: Component) -> list[File_]:
     """Return the files that go with a component and those in it."""
     return [*component.files()]
+
+
+def check_files(files: Iterable[Any], where: str) -> None:
+    """Raise LayoutError when they are too many, or when Discord could not tell two of them apart."""
+    named: dict[str, Any] = {}
+    for each in files:
+        other = named.setdefault(each.filename, each)
+        if any(getattr(each, name, None) != getattr(other, name, None) for name in ("data", "path")):
+            raise LayoutError(f"{where}: two files are called {each.filename}. Give one of them another name.")
+    if len(named) > FILES_MAX:
+        raise LayoutError(f"{where}: {len(named)} files; Discord allows {FILES_MAX}.")
 
 
 def flags_of(body: Body, ephemeral: bool) -> hikari.MessageFlag:
@@ -1745,6 +1757,8 @@ def check_component(payload: JSON, at: str = "") -> None:
         raise LayoutError(f"{at}: a select needs a row of its own.")
     if kind == BUTTON and not (payload.get("label") or payload.get("emoji") or "sku_id" in payload):
         raise LayoutError(f"{at}: a button needs a label or an emoji.")
+    if kind == BUTTON and not payload.get("sku_id", "0").isdecimal():
+        raise LayoutError(f"{at}: {payload['sku_id']} is no product's id.")
     if kind == CONTAINER and not 0 <= payload.get("accent_color", 0) <= 0xFFFFFF:
         raise LayoutError(f"{at}: its accent is no colour. Write it as 0xRRGGBB.")
     low, high = payload.get("min_length", 0), payload.get("max_length", TEXT_MAX)
