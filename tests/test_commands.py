@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
+from pathlib import Path
 from typing import Annotated, Any
 
 import hikari
@@ -13,6 +16,7 @@ import bot
 from bot import AutoDefer, Command, CommandContext, OperatorError, listed, option_values, read_command
 from playground import Discord, limits
 from playground.errors import Refused
+from playground.usable import NotUsable
 from tests import kit
 
 Json = dict[str, Any]
@@ -252,3 +256,370 @@ async def test_a_command_is_called_with_what_a_person_typed() -> None:
         short = await alice.command("roll", sides=6)
         long = await alice.command("roll", times=2, note='"x"', sides=-1)
         assert [discord.text(used.message) for used in (short, long)] == ["6 'no note' 1", "-1 '\"x\"' 2"]
+
+
+def kept(folder: Path) -> bot.Store:
+    """A store that outlives its process."""
+    return bot.SQLiteStore(str(folder / "bot.db"), bot.bot_id_of(Discord().token))
+
+
+# Groups
+
+
+def naming(name: str, description: str = "Do it.", **more: Any) -> Any:
+    """A command that answers with its name."""
+
+    async def say(ctx: CommandContext) -> None:
+        await ctx.respond(f"this is {name}")
+
+    return bot.command(name, description, **more)(say)
+
+
+NAMED = "poll create", "poll list", "poll admin close", "poll admin open", "other"
+
+
+async def test_each_command_of_a_group_runs_its_own_function() -> None:
+    async with Discord() as discord, kit.running(discord, *map(naming, NAMED)):
+        bob = discord.user("bob")
+        assert [discord.text((await bob.command(name)).message) for name in NAMED] == [f"this is {n}" for n in NAMED]
+        for incomplete in ("poll", "poll admin", "poll admin create"):
+            with pytest.raises(LookupError):
+                await bob.command(incomplete)
+
+
+def test_a_group_is_listed_as_one_command_with_the_others_inside() -> None:
+    local = bot.Localized({"de": "neu"}, {"de": "Neu"})
+    ours = naming("poll create", "Make one.", local=local), naming("poll admin end")
+    [poll] = listed(map(read_command, ours))
+    assert (poll.name, poll.description) == ("poll", "poll")
+    create, admin = poll.options
+    assert (create.name, create.description, create.type) == ("create", "Make one.", hikari.OptionType.SUB_COMMAND)
+    assert (create.name_localizations, create.description_localizations) == ({"de": "neu"}, {"de": "Neu"})
+    assert (admin.name, admin.type) == ("admin", hikari.OptionType.SUB_COMMAND_GROUP)
+    assert [(each.name, each.description) for each in admin.options or ()] == [("end", "Do it.")]
+
+
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [
+        (["poll", "poll create"], "/poll create: /poll is a command and a group. Rename one of the two."),
+        (["poll create", "poll"], "/poll: /poll is a command and a group. Rename one of the two."),
+        (["a b", "a b c"], "/a b c is there twice. Rename one of the two commands."),
+        (["a b c", "a b"], "/a b is there twice. Rename one of the two commands."),
+        (["a b", "a b"], "/a b is there twice. Rename one of the two commands."),
+        ([f"a c{number}" for number in range(26)], "/a c25: Discord allows 25 commands in a group."),
+        ([f"a b c{number}" for number in range(26)], "/a b c25: Discord allows 25 commands in a group."),
+        ([f"a g{number} c" for number in range(26)], "/a g25 c: Discord allows 25 commands in a group."),
+        (["a B"], "/a B (say): 'B' is no command name. Use 1 to 32 lower-case letters, digits, - and _."),
+    ],
+)
+def test_a_group_that_discord_would_refuse_is_refused(names: list[str], problem: str) -> None:
+    assert why_refused(*map(naming, names)) == problem
+
+
+@pytest.mark.parametrize("more", [{"permissions": hikari.Permissions.BAN_MEMBERS}, {"nsfw": True}])
+def test_all_commands_of_a_group_have_the_same_rules(more: Json) -> None:
+    assert why_refused(naming("a b"), naming("a c", **more)) == (
+        "/a c: all commands of /a need the same permissions and places."
+    )
+
+
+async def test_25_commands_in_a_group_of_25_options_are_taken() -> None:
+    names = [f"a b c{number}" for number in range(25)]
+    async with Discord() as discord, kit.running(discord, *map(naming, names)):
+        used = await discord.user("bob").command(names[-1])
+        assert discord.text(used.message) == f"this is {names[-1]}"
+
+
+# Menus
+
+
+@bot.user_command("Look Up")
+async def look_up(ctx: CommandContext, user: hikari.User) -> None:
+    await ctx.respond(f"{type(user).__name__} {user.username} {ctx.target == str(user.id)}")
+
+
+@bot.message_command("Quote it")
+async def quote(ctx: CommandContext, message: hikari.Message) -> None:
+    await ctx.respond(f"{message.author.username}: {message.content} {ctx.target == str(message.id)}")
+
+
+@pytest.mark.parametrize(("channel", "kind"), [(None, "InteractionMember"), ("dm", "UserImpl")])
+async def test_a_command_in_the_menu_of_a_person_gets_the_person(channel: str | None, kind: str) -> None:
+    async with Discord() as discord, kit.running(discord, look_up):
+        bob = discord.user("bob")
+        used = await discord.user("alice").command("Look Up", target=bob, channel=channel)
+        assert discord.text(used.message) == f"{kind} bob True"
+
+
+@pytest.mark.parametrize("channel", [None, "dm"])
+async def test_a_command_in_the_menu_of_a_message_gets_the_message(channel: str | None) -> None:
+    async with Discord() as discord, kit.running(discord, quote):
+        alice = discord.user("alice")
+        message = await alice.say("To be quoted", channel)
+        used = await alice.command("Quote it", target=message, channel=channel)
+        assert discord.text(used.message) == "alice: To be quoted True"
+
+
+async def test_a_slash_command_and_menus_may_share_a_name() -> None:
+    async def on_user(ctx: CommandContext, user: hikari.User) -> None:
+        await ctx.respond("user")
+
+    async def on_message(ctx: CommandContext, message: hikari.Message) -> None:
+        await ctx.respond("message")
+
+    things = naming("it"), bot.user_command("it")(on_user), bot.message_command("it")(on_message)
+    async with Discord() as discord, kit.running(discord, *things):
+        alice = discord.user("alice")
+        message = await alice.say("x")
+        used = [await alice.command("it", target=target) for target in (None, alice, message)]
+        assert [discord.text(each.message) for each in used] == ["this is it", "user", "message"]
+
+
+async def menu_of_nothing(ctx: CommandContext) -> None: ...
+
+
+async def menu_of_two(ctx: CommandContext, user: hikari.User, more: str) -> None: ...
+
+
+async def menu_of_a_text(ctx: CommandContext, user: str) -> None: ...
+
+
+async def menu_of_a_message(ctx: CommandContext, message: hikari.Message) -> None: ...
+
+
+async def menu_without_a_type(ctx, user) -> None: ...  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    "function", [menu_of_nothing, menu_of_two, menu_of_a_text, menu_of_a_message, menu_without_a_type]
+)
+def test_a_function_that_no_menu_could_call_is_refused(function: Any) -> None:
+    assert why_refused(bot.user_command("Look Up")(function)) == (
+        f"/Look Up ({function.__name__}) must take ctx and its target."
+        " Write: (ctx: CommandContext, it: hikari.InteractionMember)"
+    )
+
+
+@pytest.mark.parametrize("kind", [hikari.User, hikari.Member, hikari.InteractionMember, hikari.PartialUser])
+def test_the_menu_of_a_person_takes_any_type_that_fits(kind: Any) -> None:
+    async def pick(ctx: CommandContext, it: Any) -> None: ...
+
+    pick.__annotations__["it"] = kind
+    bot.App(bot.Config()).add(bot.user_command("Look Up")(pick))
+
+
+@pytest.mark.parametrize("name", ["", "x" * 33])
+def test_a_menus_name_has_1_to_32_characters(name: str) -> None:
+    assert why_refused(bot.message_command(name)(menu_of_a_message)) == (
+        f"/{name} (menu_of_a_message): a name has one to three words of 1 to 32 characters."
+    )
+
+
+# Who may use it, and where
+
+
+async def test_a_permission_is_what_a_member_needs() -> None:
+    async with Discord() as discord, kit.running(discord, naming("ban", permissions=hikari.Permissions.BAN_MEMBERS)):
+        bob = discord.user("bob")
+        with pytest.raises(NotUsable, match="it needs the permission Ban Members"):
+            await bob.command("ban")
+        bob.grant("ban_members")
+        assert (await bob.command("ban")).state == "answered"
+
+
+async def test_what_is_not_for_all_ages_is_for_channels_that_say_so() -> None:
+    async with Discord() as discord, kit.running(discord, naming("night", nsfw=True)):
+        discord.create_channel("late", nsfw=True)
+        bob = discord.user("bob")
+        with pytest.raises(NotUsable, match="age-restricted"):
+            await bob.command("night")
+        assert (await bob.command("night", channel="late")).state == "answered"
+
+
+GUILD, DM, FRIENDS = hikari.ApplicationContextType
+BY_GUILD, BY_USER = hikari.ApplicationIntegrationType
+
+
+@pytest.mark.parametrize(
+    ("more", "places"),
+    [
+        ({}, ["general", "dm"]),
+        ({"contexts": [GUILD]}, ["general"]),
+        ({"contexts": [DM]}, ["dm"]),
+        ({"installs": [BY_USER]}, ["general", "dm", "elsewhere", "friends"]),
+        ({"installs": [BY_GUILD, BY_USER], "contexts": [FRIENDS, GUILD]}, ["general", "elsewhere", "friends"]),
+    ],
+)
+async def test_a_command_is_offered_where_it_says_and_answers_there(more: Json, places: list[str]) -> None:
+    async with Discord() as discord, kit.running(discord, naming("it", **more)):
+        alice, found = discord.user("alice"), list[str]()
+        for place in ("general", "dm", "elsewhere", "friends"):
+            try:
+                used = await alice.command("it", channel=place)
+            except NotUsable:
+                continue
+            assert discord.text(used.message) == "this is it"
+            found.append(place)
+        assert found == places
+
+
+# Where somebody has installed it for themselves, and the bot itself is not
+
+
+def installed(function: Any, name: str = "mine") -> Any:
+    return bot.command(name, "Use it.", installs=[BY_USER])(function)
+
+
+@pytest.mark.parametrize("place", ["elsewhere", "friends"])
+@pytest.mark.parametrize("way", ["at once", "deferred", "deferred for one", "after the 2 s"])
+async def test_where_the_bot_is_not_every_way_to_answer_works(place: str, way: str) -> None:
+    go_on = asyncio.Event()
+
+    async def mine(ctx: CommandContext) -> None:
+        if way == "after the 2 s":
+            await go_on.wait()
+        elif way != "at once":
+            await ctx.defer(ephemeral=way == "deferred for one")
+        await ctx.respond("first", ephemeral=way == "deferred for one")
+        await ctx.respond("second")
+
+    async with Discord() as discord, kit.running(discord, installed(mine)) as app:
+        used = await discord.user("alice").command("mine", channel=place)
+        go_on.set()
+        channel = discord.world.channel_of(place)["id"]
+        await kit.until(lambda: texts(discord, channel) == ["first", "second"])
+        assert used.state == ("answered" if way == "at once" else "deferred")
+        assert [kept.visible_to is not None for kept in discord.world.in_channel(channel)] == [
+            way == "deferred for one", False,
+        ]  # fmt: skip
+        assert await app.failed() == []
+
+
+def texts(discord: Discord, channel: str) -> list[str]:
+    return [discord.text(kept.message) for kept in discord.world.in_channel(channel)]
+
+
+async def test_a_view_where_the_bot_is_not_lives_by_its_clicks_and_is_kept_over_a_restart(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cls = kit.view()
+
+    async def mine(ctx: CommandContext) -> None:
+        await ctx.respond(cls())
+
+    things = cls, installed(mine)
+    async with Discord() as discord:
+        async with kit.running(discord, *things, store=kept(tmp_path)) as app:
+            used = await discord.user("alice").command("mine", channel="elsewhere")
+            assert used.message
+            play = kit.Play(discord, app, discord.user("alice"), used.message)
+            for count in (1, 2):
+                await play.click("bob")
+                await play.at_rest()
+                assert (play.shown, await play.count()) == (count, count)
+
+            def add(view: Any) -> None:
+                view.count += 10
+
+            # Without a click there is no way to the message: its state is kept, and the next click shows it.
+            await app.update(kit.record_of(play.message), add)
+            await play.at_rest()
+            assert (play.shown, await play.count()) == (2, 12)
+        async with kit.running(discord, *things, store=kept(tmp_path)) as app:
+            play = kit.Play(discord, app, discord.user("alice"), used.message)
+            await play.at_rest()
+            assert play.shown == 2
+            await play.click()
+            await play.at_rest()
+            assert (play.shown, await play.count()) == (13, 13)
+            assert await app.failed() == []
+    assert kit.complaints(caplog) == []
+
+
+# Promised answers
+
+
+@pytest.mark.parametrize("promised", [False, True])
+@pytest.mark.parametrize("hidden", [False, True])
+async def test_an_answer_is_seen_by_those_it_is_for_whatever_was_promised(promised: bool, hidden: bool) -> None:
+    async def slow(ctx: CommandContext) -> None:
+        await ctx.defer(ephemeral=promised)
+        await ctx.respond("first", ephemeral=hidden)
+        await ctx.respond("second", ephemeral=not hidden)
+
+    async with Discord() as discord, kit.running(discord, command(slow, "slow")):
+        channel = discord.world.channel_of(None)["id"]
+        await discord.user("alice").command("slow")
+        await kit.until(lambda: texts(discord, channel) == ["first", "second"])
+        assert [each.visible_to is not None for each in discord.world.in_channel(channel)] == [hidden, not hidden]
+        webhooks = [each.data["method"] for each in discord.journal.of("rest") if "/webhooks/" in each.data["path"]]
+        assert webhooks == (["PATCH", "POST"] if promised is hidden else ["DELETE", "POST", "POST"])
+
+
+# Cooldown
+
+
+@pytest.mark.parametrize("channel", [None, "dm"])
+async def test_a_cooldown_is_each_persons_own_and_outlives_a_restart(channel: str | None, tmp_path: Path) -> None:
+    ran: list[str] = []
+
+    async def roll(ctx: CommandContext) -> None:
+        ran.append(ctx.user.username)
+        await ctx.respond("rolled")
+
+    roll_ = bot.command("roll", "Roll.", cooldown=3600)(roll)
+    async with Discord() as discord:
+        for _ in range(2):
+            async with kit.running(discord, roll_, naming("other"), store=kept(tmp_path)) as app:
+                alice, bob = discord.user("alice"), discord.user("bob")
+                for person in (alice, bob, alice):
+                    await person.command("roll", channel=channel)
+                used = await alice.command("roll", channel=channel)
+                assert re.fullmatch(r"You can use this again <t:\d+:R>\.", discord.text(used.message))
+                assert used.message and used.message["flags"] & 64
+                assert (await alice.command("other", channel=channel)).state == "answered"
+                assert await app.failed() == []
+    assert ran == ["alice", "bob"]
+
+
+async def test_ten_uses_at_once_are_one_within_the_cooldown() -> None:
+    ran: list[int] = []
+
+    async def roll(ctx: CommandContext) -> None:
+        ran.append(ctx.id)
+        await asyncio.sleep(0)
+        await ctx.respond("rolled")
+
+    async with Discord() as discord, kit.running(discord, bot.command("roll", "Roll.", cooldown=3600)(roll)) as app:
+        alice = discord.user("alice")
+        used = await asyncio.gather(*(alice.command("roll") for _ in range(10)))
+        assert sorted(discord.text(each.message) == "rolled" for each in used) == [False] * 9 + [True]
+        assert await app.failed() == []
+
+
+async def test_a_use_that_failed_costs_no_cooldown() -> None:
+    tries: list[int] = []
+
+    async def roll(ctx: CommandContext) -> None:
+        tries.append(1)
+        if len(tries) == 1:
+            raise RuntimeError("no die")
+        await ctx.respond("rolled")
+
+    async with Discord() as discord, kit.running(discord, bot.command("roll", "Roll.", cooldown=3600)(roll)):
+        alice = discord.user("alice")
+        used = [await alice.command("roll") for _ in range(2)]
+        assert [discord.text(each.message) for each in used] == [bot.Texts().failed, "rolled"]
+
+
+# In the person's language
+
+
+async def test_a_command_is_found_by_its_name_in_the_persons_language() -> None:
+    local = bot.Localized({"de": "frage"}, {"de": "Frag etwas."})
+    async with Discord() as discord, kit.running(discord, naming("ask", local=local), naming("poll make", local=local)):
+        alice = discord.user("alice")
+        alice.locale = "de"
+        used = [await alice.command(name) for name in ("frage", "ask", "poll frage")]
+        assert [discord.text(each.message) for each in used] == ["this is ask", "this is ask", "this is poll make"]
