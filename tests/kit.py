@@ -9,6 +9,7 @@ import logging
 import os
 import sqlite3
 import subprocess
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -61,6 +62,12 @@ def view(press: Press = Counting.press, *, members: Json | None = None, **regist
     make: Any = type(Counting)  # msgspec's metaclass
     cls: type[Counting] = make("Counter", (Counting,), body)
     return bot.register(**{"name": "counter", **registration})(cls)
+
+
+def variant(base: type[bot.View], members: Json | None = None, **registration: Any) -> Any:
+    """Return a registered view like another one. `members` are more methods of the class."""
+    make: Any = type(base)  # msgspec's metaclass
+    return bot.register(**registration)(make(base.__name__, (base,), members or {}))
 
 
 @contextlib.asynccontextmanager
@@ -189,6 +196,12 @@ def complaints(caplog: pytest.LogCaptureFixture) -> list[str]:
     """Return what was logged above INFO, without what a busy machine causes."""
     messages = [record.getMessage() for record in caplog.records if record.levelno > logging.INFO]
     return [message for message in messages if not message.startswith("everything waits for")]
+
+
+def moving(discord: Discord, file: str | Path = ":memory:") -> bot.SQLiteStore:
+    """Return a store whose clock goes with that of this process (see Clock.here)."""
+    now = lambda: time.time()  # noqa: E731, PLW0108  # whatever that is by then
+    return bot.SQLiteStore(str(file), bot.bot_id_of(discord.token), now=now)
 
 
 # What is on a message

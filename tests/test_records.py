@@ -16,7 +16,20 @@ import pytest
 import bot
 from bot import CommandContext, ComponentContext, EventContext, InStore, Record, RecordId, register
 from playground import Discord
-from tests.kit import Counting, at_rest, complaints, playing, posting, rows, running, start, state_of, until, view
+from tests.kit import (
+    Counting,
+    at_rest,
+    complaints,
+    moving,
+    playing,
+    posting,
+    rows,
+    running,
+    start,
+    state_of,
+    until,
+    view,
+)
 from tests.test_command_line import run_on
 
 
@@ -383,7 +396,7 @@ async def test_a_record_whose_time_is_over_is_a_fresh_one_and_leaves_the_store()
                 assert [each async for each in app.records(Brief)] == []
 
 
-def model(version: int, *, migrates: bool = True) -> type[Record]:
+def model(version: int, *, migrates: bool = True) -> Any:
     class Thing(Record):
         number: int = 0
 
@@ -395,50 +408,45 @@ def model(version: int, *, migrates: bool = True) -> type[Record]:
 
 
 async def test_an_older_record_is_migrated_and_one_that_cannot_be_is_kept_and_takes_no_other_down(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     old, new, stubborn = model(1), model(2), model(2, migrates=False)
 
-    def command_for(cls: type[Record]) -> Any:
+    def command_for(cls: Any) -> Any:
         @bot.command("bump", "Bump.")
         async def bump(ctx: CommandContext, key: str) -> None:
-            thing: Any = await ctx.record(cls, key)
+            thing = await ctx.record(cls, key)
             thing.number += 1
             await ctx.respond(str(thing.number))
 
         return bump
 
     async with Discord() as discord:
-        store = WatchedStore(discord)
         alice = discord.user("alice")
-        real_close = store.close
-        store.close = lambda: asyncio.sleep(0)  # the memory must outlive one bot
-        async with running(discord, command_for(old), old, store=store) as app:
+
+        def again(cls: Any) -> Any:
+            return running(discord, command_for(cls), cls, store=moving(discord, tmp_path / "bot.db"))
+
+        async with again(old) as app:
             for key in ("a", "b"):
                 async with app.record(old, key) as thing:
-                    thing.number = 5  # pyright: ignore
-        store.open = lambda: asyncio.sleep(0)  # type: ignore[method-assign]
-        async with running(discord, command_for(new), new, store=store):
+                    thing.number = 5
+        async with again(new):
             assert discord.text((await alice.command("bump", key="a")).message) == "106"
-        async with running(discord, command_for(stubborn), stubborn, store=store) as app:
+        async with again(stubborn) as app:
             used = await alice.command("bump", key="b")
             assert discord.text(used.message) == "Something went wrong."
             [failed] = await app.failed()
             assert failed.failure.text == "thing b: thing: no migrate() from version 1."
             assert discord.text((await alice.command("bump", key="a")).message) == "107"
-            assert [each async for each in app.records(stubborn)] == [("a", app_thing(stubborn, 107))]
-            saved = await store.load(RecordId("thing", "b"))
+            assert [(key, each.number) async for key, each in app.records(stubborn)] == [("a", 107)]
+            saved = await app.store.load(RecordId("thing", "b"))
             assert saved
             assert json.loads(saved.data) == {"number": 5}
             with pytest.raises(bot.StateUnreadableError):
                 async with app.record(stubborn, "b"):
                     pass
-        await real_close()
     assert any("no migrate() from version 1" in line for line in complaints(caplog))
-
-
-def app_thing(cls: Any, number: int) -> Any:
-    return cls(number=number)
 
 
 # Many of them
