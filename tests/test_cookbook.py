@@ -226,7 +226,12 @@ async def test_a_ticket_is_private_and_one_for_each_person(tmp_path: Path) -> No
         await until(lambda: "ticket-carol" not in names(it.discord))
         await it.at_rest()
         await carol.click("Open a ticket", message=panel)
+        it.discord.delete_channel("ticket-bob")
+        await bob.click("Open a ticket", message=panel)
         assert sorted(name for name in names(it.discord) if "ticket" in name) == ["ticket-bob", "ticket-carol"]
+        it.discord.role("playground-bot", ["view_channel", "send_messages"])
+        refused = await alice.click("Open a ticket", message=panel)
+        assert text_of(it.discord, refused) == "I may not make channels here."
 
 
 def names(discord: Discord) -> list[str]:
@@ -267,7 +272,9 @@ async def test_a_purge_asks_first_and_deletes_what_it_asked_about(tmp_path: Path
 
         asked = (await alice.command("purge", count=2)).message
         later = await bob.say("later")
-        await alice.click("Delete", message=asked)
+        alice.click("Delete", message=asked)
+        alice.click("Cancel", message=asked)
+        await it.hears("alice", "This was used already.")
         await it.reads(asked, "2 messages are gone.")
         left = ["message 0", "message 1", "message 2"]
         assert [it.now(each) for each in (*said, later)] == [*left, "", "", "later"]
@@ -279,6 +286,11 @@ async def test_a_purge_asks_first_and_deletes_what_it_asked_about(tmp_path: Path
         await it.survive()
         await until(lambda: not it.now(later))
         assert [it.discord.text(each) for each in it.seen("bob")] == ["message 0", "even later"]
+
+        it.discord.role("playground-bot", ["view_channel", "send_messages", "read_message_history"])
+        asked = (await alice.command("purge", count=2)).message
+        await alice.click("Delete", message=asked)
+        await it.reads(asked, "I may not delete messages here.")
 
 
 async def test_a_giveaway_that_ends_while_the_bot_is_down_is_drawn_once(tmp_path: Path) -> None:
@@ -346,14 +358,18 @@ async def test_feedback_with_a_file_reaches_the_staff_once(tmp_path: Path) -> No
     async with serving("Feedback form", tmp_path) as it:
         alice, bob = it.discord.user("alice"), it.discord.user("bob")
         assert (await bob.command("feedback")).form
-        given = {"How do you like it here?": "Good", "Why?": "The cake", "Pictures": [("cake.png", b"a picture")]}
+        given = {
+            "How do you like it here?": "Good",
+            "Why?": "The cake",
+            "Files to show us": [("cake.png", b"a picture")],
+        }
         await bob.submit(given)
         await it.hears("bob", "Nobody reads feedback here yet.")
         assert "from now on" in text_of(it.discord, await alice.command("feedbackhere", channel="random"))
         form = (await bob.click("Try again")).form
         assert form
         assert "The cake" in [each.get("value") for each in walk(form["components"])]
-        bob.submit({"Pictures": [("cake.png", b"a picture")]}, wait=False)
+        bob.submit({"Files to show us": [("cake.png", b"a picture")]}, wait=False)
         await it.survive()
         await until(lambda: it.discord.messages("random", seen_by="carol"))
         [posted] = it.discord.messages("random", seen_by="carol")
@@ -436,9 +452,10 @@ async def test_settings_are_kept_and_shown(tmp_path: Path) -> None:
         await alice.select("Team", staff, message=page)
         await it.at_rest()
         log = it.discord.world.channel_of("random")["id"]
-        for again in (it.discord.world.find(page["id"]), (await alice.command("settings")).message):
-            message = getattr(again, "message", again)
-            assert chosen(message) == [["de"], [log], staff]
+        kept = it.discord.world.find(page["id"])
+        assert kept
+        for again in (kept.message, (await alice.command("settings")).message):
+            assert chosen(again) == [["de"], [log], staff]
         await alice.select("Log", [], message=page)
         await it.at_rest()
         assert chosen((await alice.command("settings")).message) == [["de"], [], staff]
