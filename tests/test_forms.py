@@ -987,6 +987,10 @@ def test_a_control_of_a_form_does_not_stand_in_a_message(control: Any) -> None:
 # The playground's validator was written by somebody else from the same pages: both must say the same of a form
 
 
+# Discord's pages name this one, and its OpenAPI does not.
+CHANNEL_TYPES = [each for each in hikari.ChannelType if each is not hikari.ChannelType.GUILD_MEDIA]
+
+
 class FormMaker:
     """Draws forms with all within Discord's limits but for one kind of thing, `odd`: at its limit or beyond."""
 
@@ -1053,7 +1057,7 @@ class FormMaker:
         if self.odd == "default_values":
             look["defaults"] = range(self.one_of(0, 1, 2, 25, 26))
         if self.odd == "channel_types":
-            look["types"], kind = self.draw(st.lists(st.sampled_from([*hikari.ChannelType]), max_size=4)), ChannelSelect
+            look["types"], kind = self.draw(st.lists(st.sampled_from(CHANNEL_TYPES), max_size=4)), ChannelSelect
         return kind(self.words("label", 45), **look)
 
     def radio_group(self) -> Any:

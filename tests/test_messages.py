@@ -35,12 +35,11 @@ from bot import (
     UserSelect,
     View,
     handler,
-    register,
 )
 from playground import Discord
 from playground.shapes import IS_COMPONENTS_V2
 from tests import openapi
-from tests.kit import Json, at_rest, running, until
+from tests.kit import Json, at_rest, running, until, variant
 
 PICTURE = "https://example.org/a.png"
 PNG = bytes.fromhex("89504e470d0a1a0a0000000d49484452000000030000000208060000009d74661a")
@@ -159,8 +158,8 @@ class Use(NamedTuple):
 
 
 USES: list[Use] = []
-InTheStore: Any = register(name="showing", state=InStore())(type(View)("InTheStore", (Showing,), {}))
-InTheMessage: Any = register(name="carrying", state=InMessage())(type(View)("InTheMessage", (Showing,), {}))
+InTheStore = variant(Showing, name="showing", state=InStore())
+InTheMessage = variant(Showing, name="carrying", state=InMessage())
 
 
 @pytest.fixture
@@ -181,9 +180,8 @@ def missing(sent: Any, shown: Any, at: str = "") -> list[str]:
     if isinstance(sent, list) and isinstance(shown, list) and len(sent) == len(shown):
         return [each for k, pair in enumerate(zip(sent, shown, strict=True)) for each in missing(*pair, f"{at}.{k}")]
     if isinstance(sent, str) and sent.startswith("attachment://"):
-        return (
-            [] if "/attachments/" in (shown or "") and shown.endswith(sent.rpartition("/")[2]) else [f"{at}: {shown}"]
-        )
+        name = sent.rpartition("/")[2]
+        return [] if "/attachments/" in str(shown) and str(shown).endswith(name) else [f"{at}: {shown}"]
     return [] if sent == shown else [f"{at}: {sent!r} is shown as {shown!r}"]
 
 
@@ -342,7 +340,7 @@ async def attached(message: Json) -> dict[str, str]:
 async def test_a_message_has_the_files_of_its_newest_state_and_each_once(
     base: type[Album], ephemeral: bool, state: Any
 ) -> None:
-    cls: Any = register(name="album", state=state)(type(View)("Album", (base,), {}))
+    cls = variant(base, name="album", state=state)
 
     @bot.command("post", "Post it.")
     async def post(ctx: bot.CommandContext) -> None:
