@@ -3248,25 +3248,16 @@ class Command(NamedTuple):
     suggest: Mapping[str, Any] = MappingProxyType({})
 
 
-OPTION_TYPES: Mapping[Any, hikari.OptionType] = MappingProxyType(
-    {
-        str: hikari.OptionType.STRING,
-        int: hikari.OptionType.INTEGER,
-        float: hikari.OptionType.FLOAT,
-        bool: hikari.OptionType.BOOLEAN,
-        hikari.User: hikari.OptionType.USER,
-        hikari.InteractionMember: hikari.OptionType.USER,
-        hikari.Role: hikari.OptionType.ROLE,
-        hikari.InteractionChannel: hikari.OptionType.CHANNEL,
-        hikari.Attachment: hikari.OptionType.ATTACHMENT,
-    }
+OPTION = hikari.OptionType
+OPTION_TYPES: Mapping[Any, hikari.OptionType] = {
+    str: OPTION.STRING, int: OPTION.INTEGER, float: OPTION.FLOAT, bool: OPTION.BOOLEAN, hikari.User: OPTION.USER,
+    hikari.InteractionMember: OPTION.USER, hikari.Role: OPTION.ROLE, hikari.InteractionChannel: OPTION.CHANNEL,
+    hikari.Attachment: OPTION.ATTACHMENT,
+}  # fmt: skip
+RANGED, GROUPED = (OPTION.STRING, OPTION.INTEGER, OPTION.FLOAT), (OPTION.SUB_COMMAND, OPTION.SUB_COMMAND_GROUP)
+MENUS = MappingProxyType(
+    {hikari.CommandType.USER: hikari.InteractionMember, hikari.CommandType.MESSAGE: hikari.Message}
 )
-PLAIN_OPTIONS = (str, int, float, bool)
-RANGED = (hikari.OptionType.STRING, hikari.OptionType.INTEGER, hikari.OptionType.FLOAT)
-MENUS: Mapping[int, type] = {
-    hikari.CommandType.USER: hikari.InteractionMember,
-    hikari.CommandType.MESSAGE: hikari.Message,
-}
 COMMAND_NAME, COMMANDS_IN_GROUP_MAX = re.compile(r"[-_\w]{1,32}"), 25
 
 
@@ -3324,7 +3315,9 @@ def read_command(function: Handler) -> Command:
     command: Command = function.__dict__["command"]
     name, is_slash, count = getattr(function, "__name__", "?"), command.type not in MENUS, len(command.description)
     place = f"/{command.name} ({name})"
-    words, parameters = command.name.split(" ") if is_slash else [command.name], parameters_of(function)
+    words = command.name.split(" ") if is_slash else [command.name]
+    parameters = [*inspect.signature(function).parameters.values()]
+    takes_ctx = parameters and parameters[0].kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD
     remedy = "is no command name. Use 1 to 32 lower-case letters, digits, - and _."
     insist(
         place,
@@ -3332,7 +3325,7 @@ def read_command(function: Handler) -> Command:
         (len(words) <= 3 and 1 <= len(words[0]) <= 32, ": a name has one to three words of 1 to 32 characters."),
         (not is_slash or 1 <= count <= 100, f": its description has {count} characters; Discord allows 1 to 100."),
         (inspect.iscoroutinefunction(function), " is no coroutine. Write: async def"),
-        (parameters, f" takes no ctx. Write: async def {name}(ctx: CommandContext) -> None"),
+        (takes_ctx, f" takes no ctx. Write: async def {name}(ctx: CommandContext) -> None"),
         (len(parameters) < 27, f": {len(parameters) - 1} options; Discord allows 25."),
     )
     check_local(place, command.local, is_slash)
@@ -3345,20 +3338,13 @@ def read_command(function: Handler) -> Command:
     if not is_slash:
         target = MENUS[command.type]
         fits = [inspect.isclass(kind) and issubclass(target, kind) for _, kind, _ in taken] == [True]
-        insist(
-            place, (fits, f" must take ctx and its target. Write: (ctx: CommandContext, it: hikari.{target.__name__})")
-        )
+        remedy = f"Write: (ctx: CommandContext, it: hikari.{target.__name__})"
+        insist(place, (fits, f" must take ctx and its target. {remedy}"))
         return command
     options = [read_option(place, *each) for each in taken]
     options.sort(key=lambda option: not option.is_required)  # Discord wants the required ones first
     suggest = {each.name: note.function for each, _, notes in taken if (note := first(Autocomplete, notes))}
     return command._replace(options=tuple(options), suggest=suggest)
-
-
-def parameters_of(function: Handler) -> list[inspect.Parameter]:
-    """Return a function's parameters; none when it cannot be called with a context in the first place."""
-    found = [*inspect.signature(function).parameters.values()]
-    return found if found and found[0].kind in (found[0].POSITIONAL_ONLY, found[0].POSITIONAL_OR_KEYWORD) else []
 
 
 def insist(place: str, *rules: tuple[object, str]) -> None:
@@ -3412,7 +3398,7 @@ def read_option(place: str, parameter: inspect.Parameter, kind: Any, notes: tupl
     types = {type_of(type(each.value)) for each in choices} or {type_of(kind)}
     type_ = types.pop()
     ranged, known = type_ in RANGED, ", ".join(each.__name__ for each in OPTION_TYPES)
-    least, most = (0, 6_000) if type_ is hikari.OptionType.STRING else (-(2**53), 2**53)
+    least, most = (0, 6_000) if type_ is OPTION.STRING else (-(2**53), 2**53)
     low, high = (limit if limit is not None else end for limit, end in zip(limits, (least, most), strict=True))
     is_plain = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     sizes = [len(each.name) for each in choices] + [len(str(each.value)) for each in choices]
@@ -3428,10 +3414,7 @@ def read_option(place: str, parameter: inspect.Parameter, kind: Any, notes: tupl
         (not channels or kind is hikari.InteractionChannel, f"{name} has channel types and is no InteractionChannel."),
         (limits == Range() or (ranged and not choices), f"{name} has a Range and is neither text nor number."),
         (least <= low <= high <= most, f"{name} has a Range that is not {least:,} to {most:,} or within, low first."),
-        (
-            type_ is hikari.OptionType.FLOAT or low % 1 == high % 1 == 0,
-            f"the Range of {name} must be of whole numbers.",
-        ),
+        (type_ is OPTION.FLOAT or low % 1 == high % 1 == 0, f"{name} has a Range that is not of whole numbers."),
         (not suggest or (ranged and not choices), f"{name} has Autocomplete and is neither text nor number."),
         (not suggest or inspect.iscoroutinefunction(suggest.function), f"what suggests {name} is no coroutine."),
     )
@@ -3446,16 +3429,14 @@ def read_option(place: str, parameter: inspect.Parameter, kind: Any, notes: tupl
 def type_of(kind: Any) -> hikari.OptionType | None:
     """Return the type of option that a Python type stands for."""
     if typing.get_args(kind) in ((hikari.User, hikari.Role), (hikari.Role, hikari.User)):
-        return hikari.OptionType.MENTIONABLE
+        return OPTION.MENTIONABLE
     return next((found for known, found in OPTION_TYPES.items() if known is kind), None)
 
 
 def bounds(type: hikari.OptionType | None, limits: Range) -> JSON:
     """Return a Range as Discord's fields for an option of that type."""
-    unit, number = ("length", int) if type is hikari.OptionType.STRING else ("value", float)
-    number = int if type is hikari.OptionType.INTEGER else number
-    ends = zip(("min", "max"), limits, strict=True)
-    return {f"{end}_{unit}": number(limit) for end, limit in ends if limit is not None}
+    unit, ends = "length" if type is OPTION.STRING else "value", zip(("min", "max"), limits, strict=True)
+    return {f"{end}_{unit}": int(limit) if limit % 1 == 0 else limit for end, limit in ends if limit is not None}
 
 
 def choices_of(kind: Any) -> list[hikari.CommandChoice]:
@@ -3486,11 +3467,7 @@ def read_value(kind: Any, value: Any, found: Callable[[], Mapping[str, Any]]) ->
     """Return an option's value as its type. Raises ValueError, LookupError or msgspec.ValidationError."""
     if inspect.isclass(kind) and issubclass(kind, enum.Enum):
         return kind(value)
-    if typing.get_origin(kind) is Literal:
-        if value not in typing.get_args(kind):
-            raise ValueError(f"{value!r} is not among its choices")
-        return value
-    if kind in PLAIN_OPTIONS:
+    if kind in (str, int, float, bool) or typing.get_origin(kind) is Literal:
         return msgspec.convert(value, kind)
     if not isinstance(thing := found().get(str(value)), kind):
         raise LookupError(f"{value} is no {getattr(kind, '__name__', kind)} that is known here")
@@ -3967,21 +3944,18 @@ class Dispatch:
         what, choices = "?", list[Any]()
         try:
             interaction = msgspec.convert(data, Interaction, strict=False)
+            event = Event(EventKey(f"interaction:{interaction.id}"), write_json(data))
             what, options = command_path(interaction.data)
-            asked = next(each for each in options if each.get("focused"))
+            name, typed = next((each["name"], each["value"]) for each in options if each.get("focused"))
         except Exception as error:
             log.warning("a question for suggestions (/%s) cannot be read: %r", what, error)
             return
         try:
-            ctx = AutocompleteContext(
-                self._app, Event(EventKey(f"interaction:{interaction.id}"), write_json(data)), interaction
-            )
+            ctx = AutocompleteContext(self._app, event, interaction)
             ctx.options = {each["name"]: each.get("value") for each in options}
             command = self._app.commands[interaction.data.type, what]
             async with asyncio.timeout(AUTO_DEFER_AFTER_S):
-                choices = suggestions(
-                    await command.suggest[asked["name"]](ctx, asked["value"]), command.hints[asked["name"]]
-                )
+                choices = suggestions(await command.suggest[name](ctx, typed), command.hints[name])
         except Exception as error:  # no suggestions are better than none in time
             log.warning("no suggestions for /%s: %r", what, error)
         try:
@@ -4029,7 +4003,7 @@ class Dispatch:
 def command_path(data: Interaction.Data) -> tuple[str, Sequence[JSON]]:
     """Return the whole name of a used command, groups and all, and the options given to it."""
     name, options = data.name, data.options
-    while options and options[0].get("type") in (hikari.OptionType.SUB_COMMAND, hikari.OptionType.SUB_COMMAND_GROUP):
+    while options and options[0].get("type") in GROUPED:
         name, options = f"{name} {options[0]['name']}", options[0].get("options", [])
     return name, options
 
@@ -4423,9 +4397,9 @@ def with_part(
     """Return the options of a group with one more command in it."""
     there = next((each for each in options if each.name == words[0]), None)
     if len(words) == 1:
-        kind, inside, about, local = hikari.OptionType.SUB_COMMAND, command.options, command.description, command.local
+        kind, inside, about, local = OPTION.SUB_COMMAND, command.options, command.description, command.local
     else:
-        kind, about, local = hikari.OptionType.SUB_COMMAND_GROUP, words[0], Localized()
+        kind, about, local = OPTION.SUB_COMMAND_GROUP, words[0], Localized()
         inside = with_part(tuple(there.options or ()) if there else (), words[1:], command)
     if there and (there.type is not kind or len(words) == 1):
         raise OperatorError(f"/{command.name} is there twice. Rename one of the two commands.")
@@ -4463,16 +4437,13 @@ def refusals(names: Sequence[str], guild: int | None) -> Generator[None]:
         yield
     except hikari.BadRequestError as error:
         places = {str(number): f"/{name}" for number, name in enumerate(names)}
-        found = [
-            each for key, inside in (error.errors or {}).items() for each in problems(inside, places.get(key, key))
-        ]
+        found = [each for key, what in (error.errors or {}).items() for each in problems(what, places.get(key, key))]
         raise OperatorError(f"Discord refuses the commands: {'; '.join(found) or error}") from error
     except (hikari.ForbiddenError, hikari.NotFoundError) as error:
         if guild is None:
             raise
-        raise OperatorError(
-            f"Discord lets the bot set no commands in server {guild}. Invite it there first."
-        ) from error
+        where = f"server {guild}. Invite it there first."
+        raise OperatorError(f"Discord lets the bot set no commands in {where}") from error
 
 
 def problems(errors: Mapping[str, Any], path: str) -> Iterator[str]:
@@ -4838,12 +4809,11 @@ class App:
 
     async def _register_commands(self) -> None:
         commands, guild = [*self.commands.values()], self.config.dev_guild
+        where = f"in server {guild}" if guild else "everywhere"
         try:
             application = await self.rest.fetch_application()
             if await register_commands(self.rest, application.id, commands, guild):
-                log.info(
-                    "%d commands were registered %s", len(commands), f"in server {guild}" if guild else "everywhere"
-                )
+                log.info("%d commands were registered %s", len(commands), where)
         except (OperatorError, hikari.HikariError) as error:
             log.error("the commands are not registered: %s", error)
 
@@ -5258,25 +5228,22 @@ async def change_commands(app: App, action: str, guild: int | None, rest: REST) 
         await register_commands(rest, application, ours, guild)
     with refusals([], guild):
         there = await rest.fetch_application_commands(application, hikari.UNDEFINED if guild is None else guild)
-    return [line for each in there for line in described(each)]
+    lines = list[str]()
+    for each in there:
+        if isinstance(each, hikari.SlashCommand):
+            lines += described(f"/{each.name}", each.description, each.options or ())
+        else:
+            lines += described(each.name, f"(in the menu of a {hikari.CommandType(each.type).name.lower()})", ())
+    return lines
 
 
-def described(command: hikari.PartialCommand) -> Iterator[str]:
+def described(name: str, about: str, options: Sequence[hikari.CommandOption]) -> Iterator[str]:
     """Yield a line for a command, or one for each in a group."""
-    if not isinstance(command, hikari.SlashCommand):
-        yield printable(f"{command.name}  (in the menu of a {hikari.CommandType(command.type).name.lower()})")
-        return
-    waiting = [(f"/{command.name}", command.description, command.options or ())]
-    while waiting:
-        name, about, options = waiting.pop(0)
-        parts = [
-            each
-            for each in options
-            if each.type in (hikari.OptionType.SUB_COMMAND, hikari.OptionType.SUB_COMMAND_GROUP)
-        ]
-        waiting[:0] = [(f"{name} {each.name}", each.description, each.options or ()) for each in parts]
-        if not parts:
-            yield printable(f"{name}  {about}")
+    parts = [each for each in options if each.type in GROUPED]
+    for each in parts:
+        yield from described(f"{name} {each.name}", each.description, each.options or ())
+    if not parts:
+        yield printable(f"{name}  {about}")
 
 
 def export(_: BotFunction, options: argparse.Namespace) -> None:

@@ -221,7 +221,7 @@ async def used_as(discord: Discord, app: bot.App, **data: Any) -> tuple[str, lis
     ("hint", "option", "problem"),
     [
         (Colour, {"type": 3, "value": "gone"}, "ValueError: option which: 'gone' is not a valid Colour"),
-        (Literal["a", "b"], {"type": 3, "value": "gone"}, "ValueError: option which: 'gone' is not among its choices"),
+        (Literal["a", "b"], {"type": 3, "value": "gone"}, "ValueError: option which: Invalid enum value 'gone'"),
         (int, {"type": 3, "value": "5"}, "ValueError: option which: Expected `int`, got `str`"),
         (hikari.User, {"type": 6, "value": "77"}, "ValueError: option which: 77 is no User that is known here"),
         (hikari.Role, {"type": 6, "value": "77"}, "ValueError: option which: 77 is no Role that is known here"),
@@ -280,7 +280,7 @@ class Many(enum.Enum):
     A = (1, 2)
 
 
-WHOLE, RANGE = "the Range of which must be of whole numbers.", "which has a Range and is neither text nor number."
+WHOLE, RANGE = "which has a Range that is not of whole numbers.", "which has a Range and is neither text nor number."
 LENGTHS = "which has a Range that is not 0 to 6,000 or within, low first."
 NUMBERS = "which has a Range that is not -9,007,199,254,740,992 to 9,007,199,254,740,992 or within, low first."
 CHOICES = "the choices of which must be all texts or all numbers."
