@@ -13,6 +13,7 @@ import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from playground import Discord
 from playground.people import Used
 from playground.process import BotProcess
 from playground.shapes import walk
+from playground.world import What
 from tests.kit import ROOT, Json, rows, start, until
 
 PAGE = ROOT / "docs" / "cookbook.md"
@@ -138,10 +140,26 @@ class Served:
         await self.process.ready()
 
     async def survive(self) -> None:
-        """Die by kill -9 when the last thing somebody did is on disk and not yet done, or as soon as it is done."""
+        """Die by kill -9 as soon as the last thing somebody did is on disk, and come back."""
         accepted = len(self.discord.journal.of("interaction"))
         await until(lambda: rows(self.store, "SELECT count(*) FROM inbox")[0][0] >= accepted)
         await self.kill()
+        await self.start()
+        await self.at_rest()
+
+    @contextlib.asynccontextmanager
+    async def dying_at(self, what: What) -> AsyncIterator[None]:
+        """Die by kill -9 when Discord has just done that for the bot, which does not learn of it, and come back."""
+
+        def listen(happens: What, _: Any) -> None:
+            if happens == what:
+                self.process.kill()
+
+        self.discord.world.listeners.append(listen)
+        yield
+        async with asyncio.timeout(20):
+            await self.process.wait()
+        self.discord.world.listeners.remove(listen)
         await self.start()
         await self.at_rest()
 
@@ -183,8 +201,8 @@ async def test_a_role_menu_gives_roles_and_takes_them(tmp_path: Path) -> None:
         assert it.now(menu) == "Red\nBlue"
         assert text_of(it.discord, await bob.click("Red")) == "Red is on."
         assert (bob.member or {})["roles"] == [red]
-        bob.click("Blue", wait=False)
-        await it.survive()
+        async with it.dying_at("member"):
+            bob.click("Blue")
         assert (bob.member or {})["roles"] == [red, blue]
         assert text_of(it.discord, await bob.click("Red", message=menu)) == "Red is off."
         assert (bob.member or {})["roles"] == [blue]
@@ -217,14 +235,13 @@ async def test_a_ticket_is_private_and_one_for_each_person(tmp_path: Path) -> No
         await it.survive()
         assert "You have a ticket already" in text_of(it.discord, await bob.click("Open a ticket", message=panel))
 
-        await it.kill()
-        carol.click("Open a ticket", message=panel)
-        await it.start()
+        async with it.dying_at("channel_new"):
+            carol.click("Open a ticket", message=panel)
         await until(lambda: any(first in it.discord.text(each) for each in it.seen("carol")))
-        await it.at_rest()
-        carol.click("Close", wait=False)
-        await until(lambda: "ticket-carol" not in names(it.discord))
-        await it.at_rest()
+        assert names(it.discord).count("ticket-carol") == 2
+        async with it.dying_at("channel_gone"):
+            carol.click("Close")
+        it.discord.delete_channel("ticket-carol")
         await carol.click("Open a ticket", message=panel)
         it.discord.delete_channel("ticket-bob")
         await bob.click("Open a ticket", message=panel)
@@ -280,10 +297,10 @@ async def test_a_purge_asks_first_and_deletes_what_it_asked_about(tmp_path: Path
         assert [it.now(each) for each in (*said, later)] == [*left, "", "", "later"]
 
         asked = (await alice.command("purge", count=3)).message
-        alice.click("Delete", message=asked)
-        alice.click("Delete", message=asked)
-        await bob.say("even later")
-        await it.survive()
+        async with it.dying_at("all gone"):
+            alice.click("Delete", message=asked)
+            alice.click("Delete", message=asked)
+            await bob.say("even later")
         await until(lambda: not it.now(later))
         assert [it.discord.text(each) for each in it.seen("bob")] == ["message 0", "even later"]
 
@@ -297,13 +314,14 @@ async def test_a_giveaway_that_ends_while_the_bot_is_down_is_drawn_once(tmp_path
     async with serving("Giveaway", tmp_path) as it:
         alice, bob, carol = map(it.discord.user, ("alice", "bob", "carol"))
         assert "no time span" in text_of(it.discord, await alice.command("giveaway", prize="Cake", lasts="soon"))
-        await alice.command("giveaway", prize="Nothing", lasts="2h")
+        async with it.dying_at("message"):
+            alice.start_command("giveaway", {"prize": "Nothing", "lasts": "2h"})
         await alice.command("giveaway", prize="Cake", lasts="1h")
         nothing, cake = [each for each in it.seen("bob") if "0 are in" in it.now(each)]
         await bob.click("Enter", message=cake)
         await it.reads(cake, "1 are in")
-        carol.click("Enter", message=cake)
-        await it.survive()
+        async with it.dying_at("edit"):
+            carol.click("Enter", message=cake)
         await it.reads(cake, "2 are in")
         assert text_of(it.discord, await bob.click("Enter", message=cake)) == "You are in already."
 
@@ -314,9 +332,9 @@ async def test_a_giveaway_that_ends_while_the_bot_is_down_is_drawn_once(tmp_path
         assert any(f"<@{person.id}> won!" in it.now(cake) for person in (bob, carol))
         outcome = it.now(cake)
         assert "ends" in it.now(nothing)
-        it.discord.clock.advance(3_600)
+        async with it.dying_at("edit"):
+            it.discord.clock.advance(3_600)
         await it.reads(nothing, "Nobody came.")
-        await it.survive()
         assert it.now(cake) == outcome
 
 
@@ -326,15 +344,15 @@ async def test_a_todo_list_is_added_to_ticked_and_cleared(tmp_path: Path) -> Non
         todo = (await alice.command("todo")).message
         assert (await bob.click("Add", message=todo)).form
         await it.survive()
-        bob.submit({"Item": "Milk"}, wait=False)
-        await it.survive()
-        await it.reads(todo, "Milk")
+        async with it.dying_at("edit"):
+            bob.submit({"Item": "Milk"})
+        assert it.now(todo).count("Milk") == 1
         await alice.click("Add", message=todo)
         await alice.submit({"Item": "Bread"})
         await it.reads(todo, "Bread")
-        alice.click("✓", message=todo)
-        await it.survive()
-        await it.reads(todo, "~~Milk~~")
+        async with it.dying_at("edit"):
+            alice.click("✓", message=todo)
+        assert "~~Milk~~" in it.now(todo)
         await bob.click("Clear what is done", message=todo)
         await until(lambda: "Milk" not in it.now(todo))
         assert "Bread" in it.now(todo)
@@ -369,9 +387,8 @@ async def test_feedback_with_a_file_reaches_the_staff_once(tmp_path: Path) -> No
         form = (await bob.click("Try again")).form
         assert form
         assert "The cake" in [each.get("value") for each in walk(form["components"])]
-        bob.submit({"Files to show us": [("cake.png", b"a picture")]}, wait=False)
-        await it.survive()
-        await until(lambda: it.discord.messages("random", seen_by="carol"))
+        async with it.dying_at("message"):
+            bob.submit({"Files to show us": [("cake.png", b"a picture")]})
         [posted] = it.discord.messages("random", seen_by="carol")
         assert f"**Good**, says <@{bob.id}>:\nThe cake" in it.discord.text(posted)
         [file] = posted["attachments"]
@@ -421,9 +438,9 @@ async def test_trivia_counts_a_point_once_and_lets_who_guessed_wrong_wait(tmp_pa
         await it.survive()
         assert "You can use this again" in text_of(it.discord, await bob.click(RIGHT[topic], message=question))
         it.discord.clock.advance(31)
-        bob.click(RIGHT[topic], message=question)
-        await it.survive()
-        await it.reads(question, f"A point for <@{bob.id}>")
+        async with it.dying_at("edit"):
+            bob.click(RIGHT[topic], message=question)
+        assert f"A point for <@{bob.id}>" in it.now(question)
         with pytest.raises(LookupError):
             carol.click(RIGHT[topic], message=question)
 
@@ -444,8 +461,8 @@ async def test_settings_are_kept_and_shown(tmp_path: Path) -> None:
         page = (await alice.command("settings")).message
         assert page
         assert chosen(page) == [["en"], [], []]
-        alice.select("Language", ["de"], message=page)
-        await it.survive()
+        async with it.dying_at("edit"):
+            alice.select("Language", ["de"], message=page)
         await alice.select("Log", ["random"], message=page)
         await it.survive()
         staff = [it.discord.role("Staff")["id"], it.discord.role("Helpers")["id"]]
@@ -482,11 +499,8 @@ async def test_who_joins_is_greeted_once_and_gets_a_role(tmp_path: Path) -> None
         assert text_of(it.discord, await alice.command("welcome", channel="random", text="Hi {name}!", role="Newbie"))
         erin = it.discord.join("erin")
         await until(lambda: it.discord.messages("random", seen_by="carol"))
-        await it.kill()
-        frank = it.discord.join("frank")
-        await it.start()
-        await until(lambda: len(it.discord.messages("random", seen_by="carol")) == 2)
-        await it.survive()
+        async with it.dying_at("message"):
+            frank = it.discord.join("frank")
         greeted = [message["content"] for message in it.discord.messages("random", seen_by="carol")]
         assert greeted == [f"Hi <@{person.id}>!" for person in (erin, frank)]
         assert [(each.member or {})["roles"] for each in (dave, erin, frank)] == [[], [newbie], [newbie]]
@@ -504,7 +518,8 @@ async def test_the_third_warning_silences(tmp_path: Path) -> None:
         listed = await bob.command("warnings", user=carol)
         assert text_of(it.discord, listed) == "- spam\n- more spam"
         await carol.say("I may still talk")
-        await alice.command("warn", member=carol, reason="still spam")
+        async with it.dying_at("member"):
+            alice.start_command("warn", {"member": carol, "reason": "still spam"})
         await it.hears("bob", "warning 3 of 3: still spam")
         with pytest.raises(LookupError):
             await carol.say("Not now")
