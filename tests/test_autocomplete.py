@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import hikari
@@ -15,6 +16,7 @@ from playground import Discord
 from playground.people import Person
 from tests import kit
 from tests.kit import Json
+from tests.test_commands import kept
 
 FRUIT = ["Apple", "Banana", "Cherry"]
 
@@ -251,3 +253,22 @@ def callbacks(discord: Discord) -> list[int]:
     """What answers to questions were answered with."""
     rest = [each.data for each in discord.journal.of("rest") if each.data["route"].endswith("/callback")]
     return [each["status"] for each in rest if each["body"]["type"] == 8]
+
+
+async def test_a_question_asked_while_the_bot_was_down_is_dropped_at_its_next_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with Discord() as discord:
+        async with kit.running(discord, taking(fruit), store=kept(tmp_path)):
+            alice = discord.user("alice")
+            await alice.autocomplete("take", "which", "a")
+        asking = asyncio.create_task(alice.autocomplete("take", "which", "b"))
+        await kit.until(lambda: len(discord.journal.of("interaction")) == 2)
+        discord.clock.advance(3.1)
+        with pytest.raises(RuntimeError, match="did not respond"):
+            await asking
+        async with kit.running(discord, taking(fruit), store=kept(tmp_path)) as app:
+            await kit.until(lambda: callbacks(discord) == [200, 404])
+            assert await app.store.pending() == []
+            assert len(await alice.autocomplete("take", "which", "")) == 3
+    assert kit.complaints(caplog) == []
