@@ -2330,9 +2330,9 @@ def gather(id: RecordId, components: Sequence[JSON], place: Place) -> Saved | No
         data = base64.b85decode(text)
         data = zlib.decompress(data[1:]) if data[:1] == b"z" else data[1:]
         model, state = msgspec.msgpack.decode(data, type=tuple[int, JSON])
-    except (ValueError, zlib.error, msgspec.MsgspecError):
+        return Saved(id, 1, model, write_json(state), 1, place, None)
+    except (ValueError, TypeError, RecursionError, zlib.error, msgspec.MsgspecError):
         return None
-    return Saved(id, 1, model, write_json(state), 1, place, None)
 
 
 def lay_out(view: View, id: RecordId) -> Body:
@@ -3046,7 +3046,7 @@ class Context(EventContext):
                 if kind is Reply.MODAL:
                     sent = await rest.create_modal_response(self.id, token, **body)
                 else:
-                    old_files = {"attachments": None} if kind is Reply.MESSAGE_UPDATE else {}  # they go
+                    old_files: JSON = {"attachments": None} if kind is Reply.MESSAGE_UPDATE else {}  # they go
                     sent = await rest.create_interaction_response(self.id, token, kind, **body, **old_files)
             except (hikari.NotFoundError, hikari.UnauthorizedError):
                 self.answer = Answer.EXPIRED
@@ -3122,6 +3122,12 @@ class ComponentContext(Context):
         """The components of its message, in whose custom ids a state may be kept."""
         return read_json(bytes(self._interaction.message.components)) if self._interaction.message else ()
 
+    async def look_again(self) -> None:
+        """Read what the message carries now: the click is an old one, and others may have counted since."""
+        if self.place and not self.place.ephemeral:
+            message = await self.app.rest.fetch_message(self.place.channel, self.place.message)
+            self.carried = [{"custom_id": id} for id in ids_on(message)]
+
     def move(self, place: Place | None, carried: Sequence[JSON]) -> None:
         """Say that the form that was sent is about another message than the one it was opened from."""
         self.place, self.carried, self.elsewhere = place, carried, True
@@ -3180,6 +3186,12 @@ class ComponentContext(Context):
         """Application and token to change the message with, once this click was answered by changing it."""
         token = None if self.elsewhere else self.token
         return (self._interaction.application_id, token) if token and self.answer is Answer.UPDATED else None
+
+
+def ids_on(part: Any) -> Iterator[str]:
+    """Yield the custom ids on one of hikari's messages or components."""
+    for each in (*getattr(part, "components", ()), *filter(None, [getattr(part, "accessory", None)])):
+        yield from [each.custom_id] if getattr(each, "custom_id", None) else ids_on(each)
 
 
 class CommandContext(Context):
@@ -3325,6 +3337,7 @@ def read_command(function: Handler) -> Command:
         (len(words) <= 3 and 1 <= len(words[0]) <= 32, ": a name has one to three words of 1 to 32 characters."),
         (not is_slash or 1 <= count <= 100, f": its description has {count} characters; Discord allows 1 to 100."),
         (inspect.iscoroutinefunction(function), " is no coroutine. Write: async def"),
+        (command.auto_defer is not AutoDefer.UPDATE, ": AutoDefer.UPDATE needs a message. Write MESSAGE or OFF."),
         (takes_ctx, f" takes no ctx. Write: async def {name}(ctx: CommandContext) -> None"),
         (len(parameters) < 27, f": {len(parameters) - 1} options; Discord allows 25."),
     )
@@ -3629,12 +3642,40 @@ class FormAgain(View):
 Work: TypeAlias = Callable[[], Awaitable[Any]]
 
 
+class Slots(asyncio.Semaphore):
+    """How many handlers run at once. One that waits for a view lends its slot: those before it may need one."""
+
+    def __init__(self, value: int) -> None:
+        super().__init__(value)
+        self._at_work: set[asyncio.Task[Any] | None] = set()
+
+    async def __aenter__(self) -> None:
+        await super().__aenter__()
+        self._at_work.add(asyncio.current_task())
+
+    async def __aexit__(self, *error: Any) -> None:
+        self._at_work.discard(asyncio.current_task())
+        await super().__aexit__(*error)
+
+    @contextlib.asynccontextmanager
+    async def lent(self) -> AsyncGenerator[None]:
+        """Do without the slot of this task, if it has one, and take it again at the end."""
+        has_one = asyncio.current_task() in self._at_work
+        if has_one:
+            self.release()
+        try:
+            yield
+        finally:
+            if has_one:
+                await self.acquire()
+
+
 class Dispatch:
     """Runs accepted events, each to its end: done, failed, or still in the inbox for the next start."""
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self.slots = asyncio.Semaphore(app.config.max_handlers)
+        self.slots = Slots(app.config.max_handlers)
         self._gate, self._taking = asyncio.Lock(), asyncio.Lock()
         self._remembered: dict[RecordId, tuple[Saved, float]] = {}
 
@@ -3789,7 +3830,7 @@ class Dispatch:
             log.warning("/%s ended without an answer. Call ctx.respond(…) in it.", command.name)
 
     async def _run_command(self, ctx: CommandContext, command: Command, given: Sequence[JSON]) -> None:
-        if not await self._is_ready(ctx, f"/{command.name}", command.cooldown):
+        if not await self._is_ready(ctx, f"/{command.name}:{int(command.type)}", command.cooldown):
             return
         function: Any = command.function
         if command.type in MENUS:
@@ -3880,6 +3921,8 @@ class Dispatch:
             if view is None or ctx.applied:
                 raise
             ctx.start_over()
+            view = decode_state(type(view), saved := ctx.bound[1])  # without what the handler changed
+            ctx.bind(view, saved)
             await view.on_error(ctx, error)
         else:
             if view and ctx.saved and (changed := unsaved_fields(view, ctx.saved)):
@@ -3890,6 +3933,8 @@ class Dispatch:
     async def _load(self, ctx: EventContext, lane: Lane, id: RecordId) -> Saved | None:
         if id.key.startswith(IN_MESSAGE):
             known = self._remembered.get(id)
+            if known is None and isinstance(ctx, ComponentContext) and ctx.retried:
+                await ctx.look_again()
             return known[0] if known else self._carried(ctx, id)
         if lane.saved and not (lane.saved.expires_at and lane.saved.expires_at <= time.time()):
             return lane.saved
@@ -4654,7 +4699,7 @@ class App:
 
         Raises LookupError when it is gone, StateUnreadableError, LayoutError.
         """
-        async with self.lanes.enter(id) as lane:
+        async with self.dispatch.slots.lent(), self.lanes.enter(id) as lane:
             saved, lane.saved = lane.saved or await self.store.load(id), None
             cls = self.views.classes.get(id.name)
             if saved is None or cls is None or not issubclass(cls, View):

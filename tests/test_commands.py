@@ -78,6 +78,9 @@ def test_a_command_without_options_defers_with_a_message() -> None:
     assert read_command(command(plain)) == Command("ask", "Ask it.", plain, (), AutoDefer.MESSAGE)
 
 
+async def menu_of_a_user(ctx: CommandContext, user: hikari.User) -> None: ...
+
+
 async def no_context() -> None: ...
 
 
@@ -361,14 +364,19 @@ async def test_a_command_in_the_menu_of_a_message_gets_the_message(channel: str 
         assert discord.text(used.message) == "alice: To be quoted True"
 
 
-async def test_a_slash_command_and_menus_may_share_a_name() -> None:
+async def test_a_slash_command_and_menus_may_share_a_name_and_each_has_its_own_cooldown() -> None:
     async def on_user(ctx: CommandContext, user: hikari.User) -> None:
         await ctx.respond("user")
 
     async def on_message(ctx: CommandContext, message: hikari.Message) -> None:
         await ctx.respond("message")
 
-    things = naming("it"), bot.user_command("it")(on_user), bot.message_command("it")(on_message)
+    wait: Json = {"cooldown": 3600}
+    things = (
+        naming("it", **wait),
+        bot.user_command("it", **wait)(on_user),
+        bot.message_command("it", **wait)(on_message),
+    )
     async with Discord() as discord, kit.running(discord, *things):
         alice = discord.user("alice")
         message = await alice.say("x")
@@ -388,7 +396,7 @@ async def menu_of_a_text(ctx: CommandContext, user: str) -> None: ...
 async def menu_of_a_message(ctx: CommandContext, message: hikari.Message) -> None: ...
 
 
-async def menu_without_a_type(ctx, user) -> None: ...  # pyright: ignore
+async def menu_without_a_type(ctx, user) -> None: ...
 
 
 @pytest.mark.parametrize(
