@@ -34,8 +34,23 @@ async def ring(ctx: bot.EventContext, text: str) -> None:
     (await ctx.record(Rung)).texts.append(text)
 
 
+@bot.register(name="brief", state=bot.InStore(ttl=3_600))
+class Brief(bot.View):
+    def render(self) -> bot.Layout:
+        return bot.TextDisplay("It is on.")
+
+    async def on_expire(self, ctx: bot.EventContext) -> None:
+        await ring(ctx, "over")
+        await ctx.edit(bot.TextDisplay("It is over."))
+
+
+@bot.command("brief", "Post something that ends.")
+async def brief(ctx: bot.CommandContext) -> None:
+    await ctx.respond(Brief())
+
+
 async def commit(self: Any, records: Any, done: Any, timers: Any = (), original: Any = bot.SQLiteStore.commit) -> None:
-    what = "timer" if records else "command" if timers and done else ""
+    what = "timer" if records and done else "command" if timers and done else ""
     reach(f"before the {what}'s commit")
     await original(self, records, done, timers)
     reach(f"after the {what}'s commit")
@@ -51,4 +66,4 @@ async def fire(self: Any, names: Any, original: Any = bot.SQLiteStore.fire) -> A
 
 setattr(bot.SQLiteStore, "commit", commit)  # noqa: B010  # no other way for a type checker
 setattr(bot.SQLiteStore, "fire", fire)  # noqa: B010
-bot.main(lambda app: app.add(set_timer, ring, Rung))
+bot.main(lambda app: app.add(set_timer, ring, Rung, brief, Brief))
