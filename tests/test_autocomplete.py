@@ -213,7 +213,7 @@ async def test_500_clicks_that_wait_for_a_slow_view_hold_up_no_suggestion() -> N
         self.count += 1
         await ctx.rerender()
 
-    async with kit.playing(kit.view(press), taking(fruit), max_handlers=4) as play:
+    async with kit.playing(kit.view(press), taking(fruit), max_handlers=1) as play:
         clicks = [play.click() for _ in range(500)]
         alice = play.alice
         offered = await asyncio.gather(*(ask(alice, typed) for typed in ("a", "b", "c", "")))

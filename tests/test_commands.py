@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -108,6 +109,13 @@ async def by_place(ctx: CommandContext, name: str, /) -> None: ...
 )
 def test_a_function_that_no_command_could_call_is_refused(function: Any, start: str) -> None:
     assert why_refused(command(function)).startswith(start)
+
+
+@pytest.mark.parametrize("mark", [functools.partial(bot.command, description="Ask it."), bot.user_command])
+def test_a_command_has_no_message_that_an_update_could_be_promised_for(mark: Any) -> None:
+    assert why_refused(mark("ask", auto_defer=AutoDefer.UPDATE)(menu_of_a_user)) == (
+        "/ask (menu_of_a_user): AutoDefer.UPDATE needs a message. Write MESSAGE or OFF."
+    )
 
 
 @pytest.mark.parametrize("name", ["", "Ask", "a.b", "a/b", "a\n", "x" * 33])
