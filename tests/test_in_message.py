@@ -358,6 +358,33 @@ async def test_a_message_goes_on_where_it_was_after_kill_9(tmp_path: Path) -> No
         await until(lambda: shown(discord, message) == 5)
 
 
+POINTS = ("after an event", "in the handler", "before callback 7", "after callback 7", "before a done mark")
+
+
+@pytest.mark.crash
+@pytest.mark.parametrize("late", [False, True], ids=["in time", "too late to answer"])
+async def test_a_lone_click_counts_once_wherever_a_kill_meets_it(
+    late: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("playground.interactions.FIRST_ANSWER_S", 60)
+    async with Discord() as discord:
+        process = await start(discord, "killed", tmp_path / "bot.db")
+        message = (await discord.user("alice").command("carry")).message
+        assert message
+        for count, point in enumerate((*POINTS, "after a done mark"), 1):
+            (tmp_path / "armed").write_text(point, "utf-8")
+            discord.user("alice").click(f"{count - 1}", message=message)
+            assert await process.wait() == -9, point
+            if late:
+                discord.clock.advance(61)
+            await process.start()
+            await process.ready(30)
+            left = "SELECT key FROM inbox WHERE done_at IS NULL UNION SELECT key FROM failed"
+            await until(lambda: not kit.rows(tmp_path / "bot.db", left))
+            await until(lambda point=point, count=count: shown(discord, message) == count)
+        assert len([each for each in discord.messages() if each["components"]]) == 1
+
+
 class Renamed(View):
     """What CountingMore has become in version 2."""
 

@@ -73,6 +73,27 @@ class Counter(View):
         raise ValueError("as it was asked to")
 
 
+@bot.register(name="carried", state=bot.InMessage())
+class Carried(View):
+    """A number that is kept in its message."""
+
+    count: int = 0
+
+    def render(self) -> Layout:
+        return Row(Button(self.add, label=f"{self.count}"))
+
+    @bot.handler
+    async def add(self, ctx: ComponentContext) -> None:
+        self.count += 1
+        reach("in the handler")
+        await ctx.rerender()
+
+
+@bot.command("carry", "Post a number that is kept in its message.")
+async def carry(ctx: CommandContext) -> None:
+    await ctx.respond(Carried())
+
+
 @bot.command("post", "Post a counter.")
 async def post(ctx: CommandContext) -> None:
     await ctx.respond(Counter())
@@ -188,7 +209,7 @@ def wrap() -> None:
 
 
 def my_bot(app: App) -> None:
-    app.add(post, later, secret, shaky, again, discard, Counter)
+    app.add(post, later, secret, shaky, again, discard, Counter, carry, Carried)
     wrap()
 
 
