@@ -10,7 +10,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -115,6 +115,16 @@ class Served:
             await until(lambda: text in self.now(message))
         assert text in self.now(message)
 
+    async def answer(self, used: Awaitable[Used]) -> Json:
+        """Return the message by which the bot answered, also when it only promised one at first."""
+        message = (await (await used).settled()).message
+        assert message
+        return message
+
+    async def said(self, used: Awaitable[Used]) -> str:
+        """Return all that stands in the bot's answer."""
+        return self.discord.text(await self.answer(used))
+
     def told(self, name: str) -> str:
         """Return the newest message that this person sees."""
         return self.discord.text(max(self.seen(name), key=lambda message: int(message["id"])))
@@ -176,6 +186,12 @@ class Served:
         ]
 
 
+@pytest.fixture(autouse=True)
+def discord_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How fast this machine starts a process is no part of these tests."""
+    monkeypatch.setattr("playground.interactions.FIRST_ANSWER_S", 60)
+
+
 @contextlib.asynccontextmanager
 async def serving(title: str, folder: Path) -> AsyncIterator[Served]:
     """Run the recipe's bot as a process; in the end it must have nothing to complain about."""
@@ -188,31 +204,26 @@ async def serving(title: str, folder: Path) -> AsyncIterator[Served]:
         assert rows(store, "SELECT * FROM failed") == []
 
 
-def text_of(discord: Discord, used: Used) -> str:
-    assert used.state == "answered", used
-    return discord.text(used.message)
-
-
 async def test_a_role_menu_gives_roles_and_takes_them(tmp_path: Path) -> None:
     async with serving("Role menu", tmp_path) as it:
         alice, bob, carol = map(it.discord.user, ("alice", "bob", "carol"))
         red, blue = it.discord.role("Red")["id"], it.discord.role("Blue")["id"]
-        menu = (await alice.command("rolemenu", first="Red", second="Blue")).message
+        menu = await it.answer(alice.command("rolemenu", first="Red", second="Blue"))
         assert it.now(menu) == "Red\nBlue"
-        assert text_of(it.discord, await bob.click("Red")) == "Red is on."
+        assert await it.said(bob.click("Red")) == "Red is on."
         assert (bob.member or {})["roles"] == [red]
         async with it.dying_at("member"):
             bob.click("Blue")
         assert (bob.member or {})["roles"] == [red, blue]
-        assert text_of(it.discord, await bob.click("Red", message=menu)) == "Red is off."
+        assert await it.said(bob.click("Red", message=menu)) == "Red is off."
         assert (bob.member or {})["roles"] == [blue]
 
         with pytest.raises(LookupError, match="Manage Roles"):
             await bob.command("rolemenu", first="Red")
         carol.grant("manage_roles")
         it.discord.role("Boss", ["administrator"])
-        refused = await carol.command("rolemenu", first="Boss")
-        assert text_of(it.discord, refused) == "You can only offer roles that may do no more than you."
+        refused = carol.command("rolemenu", first="Boss")
+        assert await it.said(refused) == "You can only offer roles that may do no more than you."
         it.discord.world.membership.put_role("77", "High", 0, position=60)
         await alice.command("rolemenu", first="High")
         await bob.click("High")
@@ -224,8 +235,8 @@ async def test_a_ticket_is_private_and_one_for_each_person(tmp_path: Path) -> No
         alice, bob, carol = map(it.discord.user, ("alice", "bob", "carol"))
         it.discord.role("Staff")
         it.discord.user("dave").add_role("Staff")
-        panel = (await alice.command("tickets", staff="Staff")).message
-        assert "Here it is" in text_of(it.discord, await bob.click("Open a ticket"))
+        panel = await it.answer(alice.command("tickets", staff="Staff"))
+        assert "Here it is" in await it.said(bob.click("Open a ticket"))
         first = "what is it about?"
         assert [first in self for self in map(it.discord.text, it.discord.messages("ticket-bob", seen_by="bob"))] == [
             True
@@ -233,7 +244,7 @@ async def test_a_ticket_is_private_and_one_for_each_person(tmp_path: Path) -> No
         assert len(it.discord.messages("ticket-bob", seen_by="dave")) == 1
         assert it.discord.messages("ticket-bob", seen_by="carol") == []
         await it.survive()
-        assert "You have a ticket already" in text_of(it.discord, await bob.click("Open a ticket", message=panel))
+        assert "You have a ticket already" in await it.said(bob.click("Open a ticket", message=panel))
 
         async with it.dying_at("channel_new"):
             carol.click("Open a ticket", message=panel)
@@ -247,8 +258,8 @@ async def test_a_ticket_is_private_and_one_for_each_person(tmp_path: Path) -> No
         await bob.click("Open a ticket", message=panel)
         assert sorted(name for name in names(it.discord) if "ticket" in name) == ["ticket-bob", "ticket-carol"]
         it.discord.role("playground-bot", ["view_channel", "send_messages"])
-        refused = await alice.click("Open a ticket", message=panel)
-        assert text_of(it.discord, refused) == "I may not make channels here."
+        refused = alice.click("Open a ticket", message=panel)
+        assert await it.said(refused) == "I may not make channels here."
 
 
 def names(discord: Discord) -> list[str]:
@@ -258,13 +269,13 @@ def names(discord: Discord) -> list[str]:
 async def test_pages_are_turned_by_who_asked_for_them(tmp_path: Path) -> None:
     async with serving("Paginator", tmp_path) as it:
         alice, bob = it.discord.user("alice"), it.discord.user("bob")
-        page = (await alice.command("rules")).message
+        page = await it.answer(alice.command("rules"))
         assert "Page 1 of 3" in it.now(page)
         with pytest.raises(LookupError):
             alice.click("Back", message=page)
         await alice.click("Next", message=page)
         await it.reads(page, "Page 2 of 3")
-        assert text_of(it.discord, await bob.click("Next", message=page)) == "This is not for you."
+        assert await it.said(bob.click("Next", message=page)) == "This is not for you."
         await it.kill()
         alice.click("Next", message=page)
         await it.start()
@@ -281,13 +292,13 @@ async def test_a_purge_asks_first_and_deletes_what_it_asked_about(tmp_path: Path
         said = [await bob.say(f"message {number}") for number in range(5)]
         with pytest.raises(LookupError, match="Manage Messages"):
             await bob.command("purge", count=3)
-        asked = (await alice.command("purge", count=3)).message
+        asked = await it.answer(alice.command("purge", count=3))
         assert "Delete 3 messages?" in it.now(asked)
         await alice.click("Cancel", message=asked)
         await it.reads(asked, "Nothing was deleted.")
         assert all(map(it.now, said))
 
-        asked = (await alice.command("purge", count=2)).message
+        asked = await it.answer(alice.command("purge", count=2))
         later = await bob.say("later")
         alice.click("Delete", message=asked)
         alice.click("Cancel", message=asked)
@@ -296,7 +307,7 @@ async def test_a_purge_asks_first_and_deletes_what_it_asked_about(tmp_path: Path
         left = ["message 0", "message 1", "message 2"]
         assert [it.now(each) for each in (*said, later)] == [*left, "", "", "later"]
 
-        asked = (await alice.command("purge", count=3)).message
+        asked = await it.answer(alice.command("purge", count=3))
         async with it.dying_at("all gone"):
             alice.click("Delete", message=asked)
             alice.click("Delete", message=asked)
@@ -305,7 +316,7 @@ async def test_a_purge_asks_first_and_deletes_what_it_asked_about(tmp_path: Path
         assert [it.discord.text(each) for each in it.seen("bob")] == ["message 0", "even later"]
 
         it.discord.role("playground-bot", ["view_channel", "send_messages", "read_message_history"])
-        asked = (await alice.command("purge", count=2)).message
+        asked = await it.answer(alice.command("purge", count=2))
         await alice.click("Delete", message=asked)
         await it.reads(asked, "I may not delete messages here.")
 
@@ -313,7 +324,7 @@ async def test_a_purge_asks_first_and_deletes_what_it_asked_about(tmp_path: Path
 async def test_a_giveaway_that_ends_while_the_bot_is_down_is_drawn_once(tmp_path: Path) -> None:
     async with serving("Giveaway", tmp_path) as it:
         alice, bob, carol = map(it.discord.user, ("alice", "bob", "carol"))
-        assert "no time span" in text_of(it.discord, await alice.command("giveaway", prize="Cake", lasts="soon"))
+        assert "no time span" in await it.said(alice.command("giveaway", prize="Cake", lasts="soon"))
         async with it.dying_at("message"):
             alice.start_command("giveaway", {"prize": "Nothing", "lasts": "2h"})
         await alice.command("giveaway", prize="Cake", lasts="1h")
@@ -323,7 +334,7 @@ async def test_a_giveaway_that_ends_while_the_bot_is_down_is_drawn_once(tmp_path
         async with it.dying_at("edit"):
             carol.click("Enter", message=cake)
         await it.reads(cake, "2 are in")
-        assert text_of(it.discord, await bob.click("Enter", message=cake)) == "You are in already."
+        assert await it.said(bob.click("Enter", message=cake)) == "You are in already."
 
         await it.kill()
         it.discord.clock.advance(3_600)
@@ -341,7 +352,7 @@ async def test_a_giveaway_that_ends_while_the_bot_is_down_is_drawn_once(tmp_path
 async def test_a_todo_list_is_added_to_ticked_and_cleared(tmp_path: Path) -> None:
     async with serving("To-do list", tmp_path) as it:
         alice, bob = it.discord.user("alice"), it.discord.user("bob")
-        todo = (await alice.command("todo")).message
+        todo = await it.answer(alice.command("todo"))
         assert (await bob.click("Add", message=todo)).form
         await it.survive()
         async with it.dying_at("edit"):
@@ -383,7 +394,7 @@ async def test_feedback_with_a_file_reaches_the_staff_once(tmp_path: Path) -> No
         }
         await bob.submit(given)
         await it.hears("bob", "Nobody reads feedback here yet.")
-        assert "from now on" in text_of(it.discord, await alice.command("feedbackhere", channel="random"))
+        assert "from now on" in await it.said(alice.command("feedbackhere", channel="random"))
         form = (await bob.click("Try again")).form
         assert form
         assert "The cake" in [each.get("value") for each in walk(form["components"])]
@@ -408,20 +419,18 @@ async def test_moderators_mute_members_and_nobody_else(tmp_path: Path) -> None:
         with pytest.raises(LookupError, match="Moderate Members"):
             await bob.command("mute", member=carol)
         bob.grant("moderate_members")
-        assert "is muted until" in text_of(
-            it.discord, await bob.command("mute", member=carol, lasts="1d", reason="spam")
-        )
+        assert "is muted until" in await it.said(bob.command("mute", member=carol, lasts="1d", reason="spam"))
         with pytest.raises(LookupError):
             await carol.say("I am not")
-        assert "is muted until" in text_of(it.discord, await bob.command("Mute for an hour", target=dave))
+        assert "is muted until" in await it.said(bob.command("Mute for an hour", target=dave))
         it.discord.clock.advance(3_601)
         await dave.say("Here I am again")
         with pytest.raises(LookupError):
             await carol.say("And I am not")
-        assert "cannot be muted" in text_of(it.discord, await bob.command("mute", member=alice))
+        assert "cannot be muted" in await it.said(bob.command("mute", member=alice))
         it.discord.world.membership.put_role("77", "High", 0, position=60)
         dave.add_role("High")
-        assert "stands above mine" in text_of(it.discord, await bob.command("mute", member=dave))
+        assert "stands above mine" in await it.said(bob.command("mute", member=dave))
 
 
 RIGHT = {"planet": "Jupiter", "spider": "Eight", "Australia": "Canberra"}
@@ -431,12 +440,12 @@ WRONG = {"planet": "Saturn", "spider": "Six", "Australia": "Sydney"}
 async def test_trivia_counts_a_point_once_and_lets_who_guessed_wrong_wait(tmp_path: Path) -> None:
     async with serving("Trivia", tmp_path) as it:
         alice, bob, carol = map(it.discord.user, ("alice", "bob", "carol"))
-        question = (await alice.command("trivia")).message
+        question = await it.answer(alice.command("trivia"))
         topic = next(word for word in RIGHT if word in it.now(question))
         await bob.click(WRONG[topic], message=question)
         await it.hears("bob", "No. Think for half a minute.")
         await it.survive()
-        assert "You can use this again" in text_of(it.discord, await bob.click(RIGHT[topic], message=question))
+        assert "You can use this again" in await it.said(bob.click(RIGHT[topic], message=question))
         it.discord.clock.advance(31)
         async with it.dying_at("edit"):
             bob.click(RIGHT[topic], message=question)
@@ -445,12 +454,12 @@ async def test_trivia_counts_a_point_once_and_lets_who_guessed_wrong_wait(tmp_pa
             carol.click(RIGHT[topic], message=question)
 
         for person in (carol, carol):
-            question = (await alice.command("trivia")).message
+            question = await it.answer(alice.command("trivia"))
             topic = next(word for word in RIGHT if word in it.now(question))
             await person.click(RIGHT[topic], message=question)
             await it.reads(question, f"A point for <@{carol.id}>")
             it.discord.clock.advance(31)
-        assert text_of(it.discord, await bob.command("scores")) == f"<@{carol.id}>: 2\n<@{bob.id}>: 1"
+        assert await it.said(bob.command("scores")) == f"<@{carol.id}>: 2\n<@{bob.id}>: 1"
 
 
 async def test_settings_are_kept_and_shown(tmp_path: Path) -> None:
@@ -458,7 +467,7 @@ async def test_settings_are_kept_and_shown(tmp_path: Path) -> None:
         alice, bob = it.discord.user("alice"), it.discord.user("bob")
         with pytest.raises(LookupError, match="Manage Guild"):
             await bob.command("settings")
-        page = (await alice.command("settings")).message
+        page = await it.answer(alice.command("settings"))
         assert page
         assert chosen(page) == [["en"], [], []]
         async with it.dying_at("edit"):
@@ -471,11 +480,11 @@ async def test_settings_are_kept_and_shown(tmp_path: Path) -> None:
         log = it.discord.world.channel_of("random")["id"]
         kept = it.discord.world.find(page["id"])
         assert kept
-        for again in (kept.message, (await alice.command("settings")).message):
+        for again in (kept.message, await it.answer(alice.command("settings"))):
             assert chosen(again) == [["de"], [log], staff]
         await alice.select("Log", [], message=page)
         await it.at_rest()
-        assert chosen((await alice.command("settings")).message) == [["de"], [], staff]
+        assert chosen(await it.answer(alice.command("settings"))) == [["de"], [], staff]
 
 
 def chosen(message: Json | None) -> list[list[str]]:
@@ -494,9 +503,9 @@ async def test_who_joins_is_greeted_once_and_gets_a_role(tmp_path: Path) -> None
         newbie = it.discord.role("Newbie")["id"]
         it.discord.role("Boss", ["administrator"])
         bob.grant("manage_guild")
-        assert "no more than you" in text_of(it.discord, await bob.command("welcome", text="Hi", role="Boss"))
+        assert "no more than you" in await it.said(bob.command("welcome", text="Hi", role="Boss"))
         dave = it.discord.join("dave")  # before anything is set
-        assert text_of(it.discord, await alice.command("welcome", channel="random", text="Hi {name}!", role="Newbie"))
+        assert await it.said(alice.command("welcome", channel="random", text="Hi {name}!", role="Newbie"))
         erin = it.discord.join("erin")
         await until(lambda: it.discord.messages("random", seen_by="carol"))
         async with it.dying_at("message"):
@@ -512,11 +521,10 @@ async def test_the_third_warning_silences(tmp_path: Path) -> None:
         with pytest.raises(LookupError, match="Moderate Members"):
             await bob.command("warn", member=carol, reason="spam")
         bob.grant("moderate_members")
-        assert "warning 1 of 3: spam" in text_of(it.discord, await bob.command("warn", member=carol, reason="spam"))
+        assert "warning 1 of 3: spam" in await it.said(bob.command("warn", member=carol, reason="spam"))
         alice.start_command("warn", {"member": carol, "reason": "more spam"})
         await it.survive()
-        listed = await bob.command("warnings", user=carol)
-        assert text_of(it.discord, listed) == "- spam\n- more spam"
+        assert await it.said(bob.command("warnings", user=carol)) == "- spam\n- more spam"
         await carol.say("I may still talk")
         async with it.dying_at("member"):
             alice.start_command("warn", {"member": carol, "reason": "still spam"})
@@ -524,8 +532,8 @@ async def test_the_third_warning_silences(tmp_path: Path) -> None:
         with pytest.raises(LookupError):
             await carol.say("Not now")
         await bob.command("pardon", user=carol)
-        assert text_of(it.discord, await bob.command("warnings", user=carol)) == "There are none."
+        assert await it.said(bob.command("warnings", user=carol)) == "There are none."
 
         await bob.command("warn", member=carol, reason="again")
         it.discord.clock.advance(30 * 86_400 + 1)
-        assert text_of(it.discord, await bob.command("warnings", user=carol)) == "There are none."
+        assert await it.said(bob.command("warnings", user=carol)) == "There are none."
