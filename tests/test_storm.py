@@ -34,7 +34,7 @@ BURST_EVERY_S, POST_EVERY_S = 4, 3
 RUNS = 99  # five kills that hit the same click by chance do not make it poison
 COMES_BACK_WITHIN_S, SETTLES_WITHIN_S = 60, 120  # generous: the machine may be busy
 PENDING = "SELECT key FROM inbox WHERE done_at IS NULL"
-BEHIND = " UNION ALL SELECT key FROM record WHERE shown < version"
+BEHIND = " UNION ALL SELECT key FROM record WHERE name='tally' AND shown < version"
 
 
 @dataclass(frozen=True)
@@ -275,9 +275,17 @@ def check_clicks(storm: Storm) -> None:
         counted, asked_for = Counter(state_of(storm.store, message)["clicks"]), Counter(made[message["id"]])
         lost, doubled = asked_for - counted, counted - asked_for
         assert (lost, doubled) == (Counter(), Counter()), f"{len(lost)} lost, {len(doubled)} doubled"
+    check_points(storm)
     assert rows(storm.store, PENDING) == []
     assert rows(storm.store, "SELECT * FROM gap") == []
     assert storm.discord.gateway.identifies == 1
+
+
+def check_points(storm: Storm) -> None:
+    """Everybody has a point for each of their clicks, on whatever poll."""
+    made = Counter(each.interaction["member"]["user"]["id"] for each in storm.clicks)
+    kept = rows(storm.store, "SELECT key, json_extract(CAST(data AS TEXT), '$.count') FROM record WHERE name='points'")
+    assert dict(kept) == made
 
 
 def check_messages(storm: Storm) -> None:
@@ -306,7 +314,7 @@ async def check_posts(storm: Storm) -> None:
     expired = sorted(f"interaction:{post.interaction['id']}" for post in storm.posts if post.state == "failed")
     failed = rows(storm.store, "SELECT key, type, text, runs FROM failed ORDER BY key")
     assert [row[0] for row in failed] == expired, failed
-    assert rows(storm.store, "SELECT count(*) FROM record") == [(POLLS + len(storm.posts),)]
+    assert rows(storm.store, "SELECT count(*) FROM record WHERE name='tally'") == [(POLLS + len(storm.posts),)]
     posted = [post.message for post in storm.posts if post.message]
     assert len(posted) == len(storm.posts) - len(expired)
     assert len({record_of(message) for message in posted}) == len(posted)

@@ -1,8 +1,13 @@
-"""A poll that keeps the id of every click it counted, in the order it counted them."""
+"""A poll that keeps the id of every click it counted, in the order it counted them, and gives a point for each."""
 
 from __future__ import annotations
 
 import bot
+
+
+@bot.register(name="points")
+class Points(bot.Record):
+    count: int = 0
 
 
 @bot.register(name="tally")
@@ -15,6 +20,7 @@ class Tally(bot.View):
     @bot.handler
     async def count(self, ctx: bot.ComponentContext) -> None:
         self.clicks.append(ctx.id)
+        (await ctx.record(Points, ctx.user.id)).count += 1
         await ctx.rerender()
 
 
@@ -23,4 +29,4 @@ async def post_tally(ctx: bot.CommandContext) -> None:
     await ctx.respond(Tally())
 
 
-bot.main(lambda app: app.add(post_tally, Tally))
+bot.main(lambda app: app.add(post_tally, Tally, Points))
