@@ -33,6 +33,11 @@ def reach(point: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+@bot.register(name="points")
+class Points(bot.Record):
+    count: int = 0
+
+
 @bot.register(name="counter")
 class Counter(View):
     people: list[str] = bot.field(default_factory=list[str])
@@ -49,6 +54,7 @@ class Counter(View):
     @bot.handler
     async def add(self, ctx: ComponentContext) -> None:
         self.people.append(ctx.user.username)
+        (await ctx.record(Points)).count += 1
         reach("in the handler")
         await ctx.rerender()
 
@@ -153,7 +159,8 @@ def content_of(caller: FrameType) -> str:
         return "an event" if given["event"] else "a session"
     if method == "commit":
         records = given["records"]
-        return "a done mark" if not records else "a state" if records[0].version else "a new record"
+        views = [record for record in records if record.id.name != "points"]
+        return "a done mark" if not views else "a state" if views[0].version else "a new record"
     return COMMITS[method]
 
 
@@ -209,7 +216,7 @@ def wrap() -> None:
 
 
 def my_bot(app: App) -> None:
-    app.add(post, later, secret, shaky, again, discard, Counter, carry, Carried)
+    app.add(post, later, secret, shaky, again, discard, Counter, Points, carry, Carried)
     wrap()
 
 
