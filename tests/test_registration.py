@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -191,6 +192,7 @@ BY_GUILD, BY_USER = hikari.ApplicationIntegrationType
         (rich(), rich(which=Literal["b", "a"])),
         (rich(), rich(which=Literal["a", "c"])),
         (rich(), rich(which=Literal["a", "b", "c"])),
+        (rich(which=enum.Enum("E", {"A": 1})), rich(which=enum.Enum("E", {"A": 2}))),
         (rich(), rich(which=str)),
         (rich(which=str), rich(which=Annotated[str, Autocomplete(suggest)])),
         (rich(which=str), rich(which=Annotated[str, Range(high=5)])),
