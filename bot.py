@@ -1647,7 +1647,9 @@ def assemble(render: Callable[[], Layout], name_id: NameId, where: str) -> Body:
         raise LayoutError(f"{where}: a component was given a value of a wrong type: {error}") from error
     check_files((file for part in parts for file in files_of(part)), where)
     older = {"content": plain_one.content or None, "embeds": [*plain_one.embeds]} if plain_one else {}
-    return older | {"components": [Built(*pair) for pair in zip(payloads, map(files_of, parts), strict=True)]}
+    built = [Built(*pair) for pair in zip(payloads, map(files_of, parts), strict=True)]
+    # Who is named hears of it; nobody's text can call @everyone or a role. hikari's own default calls nobody.
+    return older | {"components": built, "user_mentions": True}
 
 
 def files_of(component: Component) -> list[File_]:

@@ -411,6 +411,10 @@ async def test_feedback_with_a_file_reaches_the_staff_once(tmp_path: Path) -> No
         assert it.discord.messages("random", seen_by="carol")[-1]["attachments"] == []
         with pytest.raises(LookupError, match="Manage Guild"):
             await bob.command("feedbackhere")
+        it.discord.delete_channel("random")
+        await bob.command("feedback")
+        await bob.submit({"How do you like it here?": "Bad", "Why?": "Still no cake"})
+        await it.hears("bob", "I cannot write where feedback goes.")
 
 
 async def test_moderators_mute_members_and_nobody_else(tmp_path: Path) -> None:

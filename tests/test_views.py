@@ -713,3 +713,26 @@ async def test_a_person_whose_click_failed_is_told() -> None:
         used = await play.click()
         assert play.discord.text(used.message) == "Kaputt."
         assert [each.failure.text for each in await play.failed()] == ["broken"]
+
+
+# Who hears of a message
+
+
+async def test_who_is_named_in_a_message_hears_of_it_and_no_text_calls_everybody() -> None:
+    @bot.command("call", "Call.")
+    async def call(ctx: bot.CommandContext) -> None:
+        await ctx.respond("@everyone")
+        await ctx.respond(bot.TextDisplay("@here"), ephemeral=True)
+        await ctx.send(ctx.channel_id, bot.TextDisplay("<@&1>"))
+        await ctx.send(ctx.channel_id, posted())
+
+    posted = kit.view()
+    async with kit.playing(posted, call) as play:
+        await play.click()
+        await (await play.alice.command("call")).settled()
+        await kit.until(lambda: len(play.discord.messages()) == 5)
+        await play.at_rest()
+        bodies = [each.data["body"] for each in play.discord.journal.of("rest") if each.data["method"] != "GET"]
+    sent = [body.get("data", body) for body in bodies if isinstance(body, dict)]
+    called = [body["allowed_mentions"]["parse"] for body in sent if "components" in body or "content" in body]
+    assert called == [["users"]] * 6
