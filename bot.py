@@ -2424,22 +2424,23 @@ async def create_record(store: Store, view: V, key: str, now: float, ttl: float 
 
 Outcome: TypeAlias = Literal["shown", "gone", "out of reach"]
 UNKNOWN_MESSAGE = 10008  # Discord's code
+NOTHING: JSON = {"content": None, "embeds": None, "attachments": None}  # of what a message was, when it is changed
 
 
 async def edit_message(rest: REST, place: Place, webhook: tuple[int, str] | None, body: Body) -> Outcome:
     """Change a message and return what became of it.
 
     Through a click's token (application and token) where there is one, for that is outside the bot's rate limits and
-    reaches ephemeral messages and servers that the bot is not in; else through the channel. Files of before are gone.
+    reaches ephemeral messages and servers that the bot is not in; else through the channel.
     """
     if webhook:
         with contextlib.suppress(hikari.NotFoundError, hikari.UnauthorizedError):
-            await rest.edit_interaction_response(*webhook, **body, attachments=None)
+            await rest.edit_interaction_response(*webhook, **NOTHING | body)
             return "shown"
     if place.ephemeral:
         return "out of reach"
     try:
-        await rest.edit_message(place.channel, place.message, **body, attachments=None)
+        await rest.edit_message(place.channel, place.message, **NOTHING | body)
     except hikari.NotFoundError as error:
         return "gone" if error.code == UNKNOWN_MESSAGE else "out of reach"
     except hikari.ForbiddenError:
@@ -3048,8 +3049,8 @@ class Context(EventContext):
                 if kind is Reply.MODAL:
                     sent = await rest.create_modal_response(self.id, token, **body)
                 else:
-                    old_files: JSON = {"attachments": None} if kind is Reply.MESSAGE_UPDATE else {}  # they go
-                    sent = await rest.create_interaction_response(self.id, token, kind, **body, **old_files)
+                    before = NOTHING if kind is Reply.MESSAGE_UPDATE and body else {}
+                    sent = await rest.create_interaction_response(self.id, token, kind, **before | body)
             except (hikari.NotFoundError, hikari.UnauthorizedError):
                 self.answer = Answer.EXPIRED
             except hikari.BadRequestError as error:
@@ -3263,11 +3264,11 @@ class Command(NamedTuple):
 
 
 OPTION = hikari.OptionType
-OPTION_TYPES: Mapping[Any, hikari.OptionType] = {
+OPTION_TYPES: Mapping[Any, hikari.OptionType] = MappingProxyType({
     str: OPTION.STRING, int: OPTION.INTEGER, float: OPTION.FLOAT, bool: OPTION.BOOLEAN, hikari.User: OPTION.USER,
     hikari.InteractionMember: OPTION.USER, hikari.Role: OPTION.ROLE, hikari.InteractionChannel: OPTION.CHANNEL,
     hikari.Attachment: OPTION.ATTACHMENT,
-}  # fmt: skip
+})  # fmt: skip
 RANGED, GROUPED = (OPTION.STRING, OPTION.INTEGER, OPTION.FLOAT), (OPTION.SUB_COMMAND, OPTION.SUB_COMMAND_GROUP)
 MENUS = MappingProxyType(
     {hikari.CommandType.USER: hikari.InteractionMember, hikari.CommandType.MESSAGE: hikari.Message}

@@ -484,6 +484,17 @@ async def test_a_form_that_a_command_opens_is_answered_by_its_submit() -> None:
         assert not await app.failed()
 
 
+async def test_a_form_of_a_command_is_answered_by_the_next_process_too() -> None:
+    async with Discord() as discord:
+        alice = discord.user("alice")
+        async with running(discord, feedback, Feedback):
+            await alice.command("feedback", text="Good")
+        async with running(discord, feedback, Feedback) as app:
+            used = await alice.submit({"How many stars?": "1"})
+            assert discord.text(used.message) == "alice: Good *"
+            assert not await app.failed()
+
+
 async def newest(discord: Discord) -> Json:
     """The newest message that everybody sees, when nothing is under way any more."""
     return [message for message in discord.messages() if not message["flags"] & 64][-1]

@@ -38,7 +38,7 @@ from bot import (
 )
 from playground import Discord
 from playground.shapes import IS_COMPONENTS_V2
-from tests import openapi
+from tests import kit, openapi
 from tests.kit import Json, at_rest, running, until, variant
 
 PICTURE = "https://example.org/a.png"
@@ -283,7 +283,12 @@ class Album(View):
     empty: bool = False
 
     def render(self) -> Layout:
-        row = Row(Button(self.add, label="+1"), Button(self.take_away, label="none"), Button(self.end, label="off"))
+        row = Row(
+            Button(self.add, label="+1"),
+            Button(self.add_late, label="late"),
+            Button(self.take_away, label="none"),
+            Button(self.end, label="off"),
+        )
         if self.empty:
             return row
         data = f"{self.count}".encode()
@@ -300,6 +305,11 @@ class Album(View):
         await ctx.rerender()
 
     @handler
+    async def add_late(self, ctx: ComponentContext) -> None:
+        await ctx.defer()
+        await self.add(ctx)
+
+    @handler
     async def take_away(self, ctx: ComponentContext) -> None:
         self.empty = not self.empty
         await ctx.rerender()
@@ -313,7 +323,12 @@ class OldAlbum(Album):
     """The same in the older kind of message."""
 
     def render(self) -> Layout:
-        row = Row(Button(self.add, label="+1"), Button(self.take_away, label="none"), Button(self.end, label="off"))
+        row = Row(
+            Button(self.add, label="+1"),
+            Button(self.add_late, label="late"),
+            Button(self.take_away, label="none"),
+            Button(self.end, label="off"),
+        )
         if self.empty:
             return Plain("empty", row)
         embed = hikari.Embed(title="T").set_image(hikari.Bytes(f"{self.count}".encode(), "first.png"))
@@ -358,6 +373,9 @@ async def test_a_message_has_the_files_of_its_newest_state_and_each_once(
             assert kept
             return dict(sorted((await attached(kept.message)).items()))
 
+        async def files_are(wanted: dict[str, str]) -> bool:
+            return await files() == wanted
+
         def full(count: int) -> dict[str, str]:
             return dict.fromkeys(NAMES[base], f"{count}")
 
@@ -368,14 +386,51 @@ async def test_a_message_has_the_files_of_its_newest_state_and_each_once(
         for click in clicks:
             await click
         assert await files() == full(6)
+        await alice.click("late")  # through the click's token
+        await until(lambda: files_are(full(7)))
+        if isinstance(state, InStore) and not ephemeral:
+            await change(app, 1)  # through the channel
+            await until(lambda: files_are(full(8)))
+            await change(app, -1)
+            await until(lambda: files_are(full(7)))
         await alice.click("none")
         assert await files() == {}
         await alice.click("none")
-        assert await files() == full(6)
+        assert await files() == full(7)
         await alice.click("off")
-        assert await files() == full(6)
+        assert await files() == full(7)
         with pytest.raises(LookupError):
             alice.click("+1")
+        assert not await app.failed()
+
+
+async def change(app: bot.App, more: int) -> None:
+    """Change the count of every album from outside of a click."""
+
+    def count(album: Any) -> None:
+        album.count += more
+
+    async for id, _ in app.find(app.views.classes["album"]):  # type: ignore
+        await app.update(id, count)
+
+
+async def test_a_message_of_the_older_kind_may_end_as_components() -> None:
+    class Ending(View):
+        def render(self) -> Layout:
+            return Plain("hello", Row(Button(self.end, label="end")), embeds=[plain_embed()])
+
+        @handler
+        async def end(self, ctx: ComponentContext) -> None:
+            await ctx.edit([TextDisplay("It is over."), File(hikari.Bytes(b"x", "x.txt"))])
+
+    cls = variant(Ending, name="ending")
+    async with Discord(check=openapi.CHECK) as discord, running(discord, cls, kit.posting(cls)) as app:
+        used = await discord.user("alice").command("post")
+        assert used.message and [each["filename"] for each in used.message["attachments"]] == ["e.png"]
+        used = await discord.user("alice").click("end")
+        assert used.message and (used.message["content"], used.message["embeds"]) == ("", [])
+        assert "It is over." in discord.text(used.message)
+        assert await attached(used.message) == {"x.txt": "x"}
         assert not await app.failed()
 
 
