@@ -206,15 +206,17 @@ async def test_no_question_reaches_the_store() -> None:
 
 
 async def test_500_clicks_that_wait_for_a_slow_view_hold_up_no_suggestion() -> None:
-    go_on = asyncio.Event()
+    begun, go_on = asyncio.Event(), asyncio.Event()
 
     async def press(self: kit.Counting, ctx: bot.ComponentContext) -> None:
+        begun.set()
         await go_on.wait()
         self.count += 1
         await ctx.rerender()
 
     async with kit.playing(kit.view(press), taking(fruit), max_handlers=1) as play:
         clicks = [play.click() for _ in range(500)]
+        await begun.wait()  # the only slot is taken
         alice = play.alice
         offered = await asyncio.gather(*(ask(alice, typed) for typed in ("a", "b", "c", "")))
         assert [len(each) for each in offered] == [1, 1, 1, 3]
