@@ -26,12 +26,16 @@ from bot import (
     Event,
     EventKey,
     Failure,
+    Gone,
     Place,
+    Query,
     RecordId,
     Saved,
     StateConflictError,
     Store,
     StoreError,
+    Timer,
+    expired_record,
 )
 
 BOT, OTHER_BOT = BotId(1001), BotId(2002)
@@ -691,6 +695,101 @@ class StoreContract:
         assert await store.behind() == [saved._replace(version=2, shown=1)]
         assert await store.cursor(0, "f") == at(7)
         assert [await accept(store, event(number)) for number in (1, 2, 3)] == [0, 0, 0]
+
+    # Many records
+
+    async def test_records_are_found_by_the_parts_their_key_begins_with(self, store: Store) -> None:
+        all_keys = ["", "1", "1:2", "1:2:3", "1:10", "12", "12:1", "2", "%3A", "\U0010ffff"]
+        await store.commit([record(key) for key in all_keys], None)
+        await store.commit([record(id=RecordId("other", "1:2"))], None)
+
+        async def found(**what: Any) -> list[str]:
+            return [saved.id.key for saved in await store.find(Query("poll", **what))]
+
+        assert await found() == sorted(all_keys)
+        assert await found(prefix="1") == ["1", "1:10", "1:2", "1:2:3"]
+        assert await found(prefix="1:2") == ["1:2", "1:2:3"]
+        assert await found(prefix="1", after="1:10") == ["1:2", "1:2:3"]
+        assert await found(after="") == sorted(all_keys)[1:]
+        assert await found(limit=2) == ["", "%3A"]
+        assert await found(prefix="3") == []
+
+    async def test_records_are_found_by_the_height_of_a_field(self, store: Store, clock: Clock) -> None:
+        states = {"a:1": b'{"n":5}', "a:2": b'{"n":50}', "a:3": b'{"n":-1}', "a:4": b"{}", "b:1": b'{"n":99}'}
+        await store.commit([record(key, data=data) for key, data in states.items()], None)
+        await store.commit([record("a:5", data=b'{"n":70}', expires_at=clock() + 60)], None)
+        top = await store.find(Query("poll", prefix="a", by="n", limit=3))
+        assert [saved.id.key for saved in top] == ["a:5", "a:2", "a:1"]
+        clock.advance(60)
+        assert [saved.id.key for saved in await store.find(Query("poll", by="n"))] == [
+            "b:1",
+            "a:2",
+            "a:1",
+            "a:3",
+            "a:4",
+        ]
+
+    async def test_records_are_found_and_deleted_by_the_place_they_are_shown_in(self, store: Store) -> None:
+        places = {
+            f"{channel}{message}": Place(channel, message, guild=9) for channel in (1, 2) for message in (3, 4, 5)
+        }
+        await store.commit([record(key, place=place) for key, place in places.items()] + [record("nowhere")], None)
+
+        async def left(**where: Any) -> list[str]:
+            return [saved.id.key for saved in await store.find(Query("poll", **where))]
+
+        assert [await left(channel=1), await left(message=3), await left(channel=2, message=4)] == [
+            ["13", "14", "15"],
+            ["13", "23"],
+            ["24"],
+        ]
+        assert await store.clean_up(Gone(channel=1, messages=(3,))) == 1
+        assert await store.clean_up(Gone(channel=1, messages=(4, 5, 6, 23))) == 2
+        assert await left() == ["23", "24", "25", "nowhere"]
+        await store.commit([record("13", place=places["13"])], None)
+        assert await store.clean_up(Gone(channel=2)) == 3
+        assert await left() == ["13", "nowhere"]
+        assert [await store.clean_up(Gone(guild=8)), await store.clean_up(Gone(guild=9))] == [0, 1]
+        assert await left() == ["nowhere"]
+
+    # What is to happen later
+
+    async def test_a_timer_that_is_due_becomes_an_event_once(self, open_store: OpenStore, clock: Clock) -> None:
+        store, now = await open_store(), clock()
+        timers = [Timer(EventKey(f"timer:{after}"), now + after, b"%d" % after) for after in (20, 10, 30)]
+        await store.commit([record()], None, [*timers, Timer(EventKey("timer:gone"), now, b"x")])
+        await store.commit([], None, [Timer(EventKey("timer:gone"), None), Timer(EventKey("timer:never"), None)])
+        assert await store.timers() == [timers[1], timers[0], timers[2]]
+        assert await store.fire([]) == []
+        await store.commit([], None, [timers[2]._replace(due_at=now + 40)])
+        clock.advance(30)
+        due = [Event(EventKey(f"timer:{after}@{now + after:.0f}"), b"%d" % after) for after in (10, 20)]
+        assert [await store.fire([]), await store.fire([])] == [due, []]
+        store = await open_store() if not self.ends_with_process else store
+        assert [await store.pending(), await store.timers()] == [due, [timers[2]._replace(due_at=now + 40)]]
+
+    async def test_a_conflict_sets_no_timer(self, store: Store, clock: Clock) -> None:
+        await store.commit([record()], None)
+        with pytest.raises(StateConflictError):
+            await store.commit([record()], None, [Timer(EventKey("timer:1"), clock(), b"x")])
+        assert await store.timers() == []
+
+    async def test_an_expired_record_of_a_name_that_ends_becomes_an_event_with_all_it_was(
+        self, store: Store, clock: Clock
+    ) -> None:
+        views = [record(f"k{number}", data=b'{"n":1}', place=PLACE, expires_at=clock() + 60) for number in range(250)]
+        await store.commit([*views, record(id=RecordId("score", "k"), expires_at=clock() + 60)], None)
+        assert await store.fire(["poll"]) == []
+        clock.advance(61)
+        events: list[Event] = []
+        while fired := await store.fire(["poll", "other"]):
+            events += fired
+        assert sorted(each.key for each in events) == sorted(f"expiry:poll:k{number}:1" for number in range(250))
+        ended = expired_record(events[0].body)
+        assert ended == next(each for each in views if each.id == ended.id)._replace(version=1, shown=1)
+        assert sorted(await store.pending()) == sorted(events)
+        assert await store.purge(["poll"]) == 1  # the one whose end nobody is told of
+        assert await store.find(Query("poll")) == []
 
     async def test_two_bots_do_not_see_each_other(self, open_store: OpenStore, clock: Clock) -> None:
         mine, other = await open_store(BOT, max_failed=1), await open_store(OTHER_BOT, max_failed=1)
