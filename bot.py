@@ -1827,7 +1827,7 @@ class InStore(NamedTuple):
 class InMessage:
     """The state of a view is kept in its message, spread over the custom ids of its components; nothing expires.
 
-    Two clicks at the same moment both count, in one process. A kill between them may lose the first: the second was
+    Two clicks at the same moment both count, in one process. A restart between them may lose the first: the second was
     made on the message as it was before. Where every click must count, use InStore.
     """
 
@@ -2418,8 +2418,107 @@ async def create_record(store: Store, view: V, key: str, now: float, ttl: float 
 
 # ---- 5. Events and records -------------------------------------------------------------------------------------------
 # What every handler is given: an EventContext knows the records that its event changes, and commits them together with
-# the mark that the event is applied; what is to happen later is committed with it as well. Then what runs without a
-# click: listeners for gateway events, and functions that run by the clock. The App is section 10.
+# the mark that the event is applied; what is to happen later is committed with it as well. Before that, the queue in
+# front of each record; after it, what runs without a click: listeners for gateway events, and functions that run by the
+# clock. The App is section 10.
+
+
+# Discord's ids are smaller; a larger number would be refused by the store, and only after the handler has run.
+Id: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
+
+
+class Interaction(msgspec.Struct):
+    """The part of Discord's interaction object that this file reads; the whole is `ctx.interaction`."""
+
+    class Message(msgspec.Struct):
+        """The message a component sits on."""
+
+        id: Id
+        flags: int = 0
+        components: msgspec.Raw = msgspec.Raw(b"[]")
+
+    class Data(msgspec.Struct):
+        """What was used: a command with its options, a component, or a form."""
+
+        name: str = ""
+        type: int = 1
+        custom_id: str = ""
+        target_id: str = ""
+        values: list[str] = field(default_factory=list[str])
+        options: list[JSON] = field(default_factory=list[JSON])
+        components: list[JSON] = field(default_factory=list[JSON])
+        resolved: JSON | None = None
+
+    id: Id
+    application_id: Id
+    type: int
+    token: str = ""
+    data: Data = field(default_factory=Data)
+    channel_id: Id | None = None
+    guild_id: Id | None = None
+    member: JSON | None = None
+    user: JSON | None = None
+    message: Message | None = None
+    locale: str = ""
+
+
+class Answer(enum.Enum):
+    """What the first answer of an interaction was; Discord takes one, and everything later depends on it."""
+
+    NONE = "not answered"
+    REPLIED = "a message of its own, or a form"
+    THINKING = "a promised message"
+    UPDATED = "its message, changed now or later"
+    TAKEN = "answered by an earlier run"
+    EXPIRED = "too late"
+
+
+class Lane:
+    """The queue in front of one record. `saved` hands the record on, so that a busy one is not read for every click."""
+
+    def __init__(self) -> None:
+        self.lock, self.users = asyncio.Lock(), 0
+        self.saved: Saved | None = None
+        self.owner: asyncio.Task[Any] | None = None
+
+
+class Lanes:
+    """The queues in front of all records that somebody is at."""
+
+    def __init__(self) -> None:
+        self._lanes: dict[RecordId, Lane] = {}
+        self._waits: dict[asyncio.Task[Any] | None, Lane] = {}
+
+    @contextlib.asynccontextmanager
+    async def enter(self, id: RecordId) -> AsyncGenerator[Lane]:
+        """Have the record to oneself, after those who came before. Raises RuntimeError when that would never be."""
+        lane, me = self._lanes.setdefault(id, Lane()), asyncio.current_task()
+        owner = lane.owner
+        while owner and owner is not me:
+            owner = self._waits[owner].owner if owner in self._waits else None
+        if owner:
+            raise RuntimeError(f"{id.name} {id.key} would wait for itself: its holder waits for what is held here.")
+        lane.users += 1
+        try:
+            self._waits[me] = lane
+            async with lane.lock:  # asyncio's lock lets its waiters in in the order they came
+                del self._waits[me]
+                lane.owner = me
+                yield lane
+        finally:
+            self._waits.pop(me, None)
+            lane.owner = None if lane.owner is me else lane.owner
+            lane.users -= 1
+            if not lane.users:
+                del self._lanes[id]
+
+    @contextlib.asynccontextmanager
+    async def hold(self, ids: Iterable[RecordId]) -> AsyncGenerator[None]:
+        """Have several records to oneself. In one order for all, or two would wait for each other for ever."""
+        async with contextlib.AsyncExitStack() as stack:
+            for id in sorted(ids):
+                await stack.enter_async_context(self.enter(id))
+            yield
 
 
 Outcome: TypeAlias = Literal["shown", "gone", "out of reach"]
@@ -2837,56 +2936,6 @@ def daily(at: str, *, tz: str = "UTC") -> Callable[[F], F]:
 # of context menus. The App that a context belongs to is section 10.
 
 
-# Discord's ids are smaller; a larger number would be refused by the store, and only after the handler has run.
-Id: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
-
-
-class Interaction(msgspec.Struct):
-    """The part of Discord's interaction object that this file reads; the whole is `ctx.interaction`."""
-
-    class Message(msgspec.Struct):
-        """The message a component sits on."""
-
-        id: Id
-        flags: int = 0
-        components: msgspec.Raw = msgspec.Raw(b"[]")
-
-    class Data(msgspec.Struct):
-        """What was used: a command with its options, a component, or a form."""
-
-        name: str = ""
-        type: int = 1
-        custom_id: str = ""
-        target_id: str = ""
-        values: list[str] = field(default_factory=list[str])
-        options: list[JSON] = field(default_factory=list[JSON])
-        components: list[JSON] = field(default_factory=list[JSON])
-        resolved: JSON | None = None
-
-    id: Id
-    application_id: Id
-    type: int
-    token: str = ""
-    data: Data = field(default_factory=Data)
-    channel_id: Id | None = None
-    guild_id: Id | None = None
-    member: JSON | None = None
-    user: JSON | None = None
-    message: Message | None = None
-    locale: str = ""
-
-
-class Answer(enum.Enum):
-    """What the first answer of an interaction was; Discord takes one, and everything later depends on it."""
-
-    NONE = "not answered"
-    REPLIED = "a message of its own, or a form"
-    THINKING = "a promised message"
-    UPDATED = "its message, changed now or later"
-    TAKEN = "answered by an earlier run"
-    EXPIRED = "too late"
-
-
 class Context(EventContext):
     """The context of an interaction: who did what, and ways to answer."""
 
@@ -2966,7 +3015,8 @@ class Context(EventContext):
         """Answer with a new message: text, a view (saved first) or components. `ephemeral`: this person alone sees it.
 
         `ttl`: seconds, or "2h", after which this view expires, instead of its class's. May be called again for more
-        messages. Raises LayoutError, StateConflictError when a record that this event
+        messages. Records are saved before it is said, and the event with them: what the handler does after that is not
+        done again after a crash. Raises LayoutError, StateConflictError when a record that this event
         changed was changed by somebody else, and in a command ExpiredError when it is too late.
         """
         saved = None
@@ -3568,54 +3618,6 @@ class Display:
     async def _pause(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._kick.wait(), seconds)  # a click that comes in may get through at once
-
-
-class Lane:
-    """The queue in front of one record. `saved` hands the record on, so that a busy one is not read for every click."""
-
-    def __init__(self) -> None:
-        self.lock, self.users = asyncio.Lock(), 0
-        self.saved: Saved | None = None
-        self.owner: asyncio.Task[Any] | None = None
-
-
-class Lanes:
-    """The queues in front of all records that somebody is at."""
-
-    def __init__(self) -> None:
-        self._lanes: dict[RecordId, Lane] = {}
-        self._waits: dict[asyncio.Task[Any] | None, Lane] = {}
-
-    @contextlib.asynccontextmanager
-    async def enter(self, id: RecordId) -> AsyncGenerator[Lane]:
-        """Have the record to oneself, after those who came before. Raises RuntimeError when that would never be."""
-        lane, me = self._lanes.setdefault(id, Lane()), asyncio.current_task()
-        owner = lane.owner
-        while owner and owner is not me:
-            owner = self._waits[owner].owner if owner in self._waits else None
-        if owner:
-            raise RuntimeError(f"{id.name} {id.key} would wait for itself: its holder waits for what is held here.")
-        lane.users += 1
-        try:
-            self._waits[me] = lane
-            async with lane.lock:  # asyncio's lock lets its waiters in in the order they came
-                del self._waits[me]
-                lane.owner = me
-                yield lane
-        finally:
-            self._waits.pop(me, None)
-            lane.owner = None if lane.owner is me else lane.owner
-            lane.users -= 1
-            if not lane.users:
-                del self._lanes[id]
-
-    @contextlib.asynccontextmanager
-    async def hold(self, ids: Iterable[RecordId]) -> AsyncGenerator[None]:
-        """Have several records to oneself. In one order for all, or two would wait for each other for ever."""
-        async with contextlib.AsyncExitStack() as stack:
-            for id in sorted(ids):
-                await stack.enter_async_context(self.enter(id))
-            yield
 
 
 @register(name="_form", state=InStore(ttl=REMEMBERED_S))  # not longer, or `carried` might be an old state
@@ -4890,9 +4892,8 @@ class App:
                 await self.cancel(key)
             while True:
                 for key, repeat in wanted.items():
-                    if self._next_runs.get(key, math.inf) > repeat.next_after(
-                        time.time()
-                    ):  # new, or the clock went back
+                    known = self._next_runs.get(key, math.inf)
+                    if known > repeat.next_after(time.time()):  # there was none, or the clock went back
                         await self.set_repeat(repeat)
                 while events := await self.store.fire(self.views.that_end):
                     for event in events:

@@ -620,6 +620,18 @@ def test_what_is_no_value_of_the_fields_type_is_said_with_the_fields_label(
     assert str(refused.value) == "“A” is not what is asked for."
 
 
+def test_a_text_that_is_the_id_of_something_else_in_the_form_stays_a_text() -> None:
+    form = form_of(
+        text=(str, TextInput("A")),
+        chosen=(str, Select("B", options=["5"])),
+        boxes=(list[int], CheckboxGroup("C", ["5", "6"])),
+        role=(hikari.Role, RoleSelect("D")),
+    )
+    role: Any = object()
+    sent: Any = form.read({"text": "5", "chosen": ["5"], "boxes": ["5", "6"], "role": ["5"]}, {"5": role})
+    assert (sent.text, sent.chosen, sent.boxes, sent.role) == ("5", "5", [5, 6], role)
+
+
 @pytest.mark.parametrize("typed", [{}, {"a": None}, {"a": ["x"]}, {"a": True}, {"a": {}}, {"a": [[]]}, {"b": "1"}])
 @pytest.mark.parametrize(("hint", "control"), [(int, TextInput("A")), (list[int], UserSelect("A", max_values=2))])
 def test_what_no_form_of_ours_sends_is_refused_and_breaks_nothing(hint: Any, control: Any, typed: Json) -> None:
@@ -686,6 +698,29 @@ async def test_a_form_filled_in_again_after_its_notice_has_expired_never_moves_t
         await play.discord.user("bob").submit(wish | {"Size": "1"})
         await play.at_rest()
         assert play.shown == (3 if isinstance(state, InMessage) else 6)
+
+
+@IN_BOTH
+async def test_a_refused_form_on_an_ephemeral_view_counts_and_the_next_click_shows_it(state: Any) -> None:
+    cls = desk(Wish, [], says=objection, state=state)
+
+    @bot.command("mine", "Post it for one.")
+    async def mine(ctx: bot.CommandContext) -> None:
+        await ctx.respond(cls(), ephemeral=True)
+
+    async with Discord() as discord, running(discord, cls, mine) as app:
+        alice, wish = discord.user("alice"), {"Size": "10", "People": ["alice"], "Both": ["alice"], "Colour": []}
+        used = await alice.command("mine")
+        assert used.message
+        play = Play(discord, app, alice, used.message)
+        await filled_in(play, wish)
+        await until(lambda: len(discord.messages(seen_by="alice")) == 2)
+        assert (await alice.click("Try again")).form
+        done = await alice.submit({"Size": "9"})
+        assert done.message and discord.text(done.message) == "Done."  # the notice, which Discord lets nobody else end
+        await filled_in(play, wish | {"Size": "9"})
+        await until(lambda: play.shown == 6)
+        assert not await play.failed()
 
 
 # When a form cannot be opened
