@@ -2521,6 +2521,34 @@ class Lanes:
             yield
 
 
+class Slots(asyncio.Semaphore):
+    """How many handlers run at once. One that waits for a view lends its slot: those before it may need one."""
+
+    def __init__(self, value: int) -> None:
+        super().__init__(value)
+        self._at_work: set[asyncio.Task[Any] | None] = set()
+
+    async def __aenter__(self) -> None:
+        await super().__aenter__()
+        self._at_work.add(asyncio.current_task())
+
+    async def __aexit__(self, *error: Any) -> None:
+        self._at_work.discard(asyncio.current_task())
+        await super().__aexit__(*error)
+
+    @contextlib.asynccontextmanager
+    async def lent(self) -> AsyncGenerator[None]:
+        """Do without the slot of this task, if it has one, and take it again at the end."""
+        has_one = asyncio.current_task() in self._at_work
+        if has_one:
+            self.release()
+        try:
+            yield
+        finally:
+            if has_one:
+                await self.acquire()
+
+
 Outcome: TypeAlias = Literal["shown", "gone", "out of reach"]
 UNKNOWN_MESSAGE = 10008  # Discord's code
 NOTHING: JSON = {"content": None, "embeds": None, "attachments": None}  # of what a message was, when it is changed
@@ -3645,34 +3673,6 @@ class FormAgain(View):
 
 
 Work: TypeAlias = Callable[[], Awaitable[Any]]
-
-
-class Slots(asyncio.Semaphore):
-    """How many handlers run at once. One that waits for a view lends its slot: those before it may need one."""
-
-    def __init__(self, value: int) -> None:
-        super().__init__(value)
-        self._at_work: set[asyncio.Task[Any] | None] = set()
-
-    async def __aenter__(self) -> None:
-        await super().__aenter__()
-        self._at_work.add(asyncio.current_task())
-
-    async def __aexit__(self, *error: Any) -> None:
-        self._at_work.discard(asyncio.current_task())
-        await super().__aexit__(*error)
-
-    @contextlib.asynccontextmanager
-    async def lent(self) -> AsyncGenerator[None]:
-        """Do without the slot of this task, if it has one, and take it again at the end."""
-        has_one = asyncio.current_task() in self._at_work
-        if has_one:
-            self.release()
-        try:
-            yield
-        finally:
-            if has_one:
-                await self.acquire()
 
 
 class Dispatch:
