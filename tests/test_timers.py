@@ -437,6 +437,28 @@ async def test_a_timer_runs_once_whenever_the_process_is_killed(tmp_path: Path) 
         assert rows(store, "SELECT * FROM failed") == []
 
 
+async def test_what_runs_over_and_over_runs_once_for_each_moment_whenever_the_process_is_killed(tmp_path: Path) -> None:
+    store, armed = tmp_path / "bot.db", tmp_path / "armed"
+    async with Discord() as discord:
+        process = await start(discord, "alarm", store, BEAT=1)
+        await until(lambda: rows(store, "SELECT key FROM timer"))
+        for count, point in enumerate(("after it fired", "before the timer's commit", "after the timer's commit"), 1):
+            armed.write_text(point, "utf-8")
+            discord.clock.advance(HOUR)
+            assert await process.wait() == -signal.SIGKILL
+            await process.start()
+            await process.ready()
+            await until(lambda count=count: texts(store) == ["beat"] * count)
+            await until(lambda: is_idle(store) and rows(store, "SELECT key FROM timer"))
+        process.kill()
+        await process.wait()
+        discord.clock.advance(10 * HOUR)
+        await process.start()
+        await until(lambda: texts(store) == ["beat"] * 4)
+        await asyncio.sleep(1.2)  # a look at the clock later
+        assert texts(store) == ["beat"] * 4
+
+
 async def test_a_reminder_of_the_example_bot_survives_kill_9(tmp_path: Path) -> None:
     store = tmp_path / "bot.db"
     async with Discord() as discord:

@@ -1,4 +1,4 @@
-"""Sets timers and notes what has rung; kills itself once where the file `armed` says."""
+"""Sets timers and notes what has rung, each hour too with BEAT; kills itself once where the file `armed` says."""
 
 from __future__ import annotations
 
@@ -34,6 +34,11 @@ async def ring(ctx: bot.EventContext, text: str) -> None:
     (await ctx.record(Rung)).texts.append(text)
 
 
+@bot.every("1h")
+async def beat(ctx: bot.EventContext) -> None:
+    await ring(ctx, "beat")
+
+
 @bot.register(name="brief", state=bot.InStore(ttl=3_600))
 class Brief(bot.View):
     def render(self) -> bot.Layout:
@@ -66,4 +71,4 @@ async def fire(self: Any, names: Any, original: Any = bot.SQLiteStore.fire) -> A
 
 setattr(bot.SQLiteStore, "commit", commit)  # noqa: B010  # no other way for a type checker
 setattr(bot.SQLiteStore, "fire", fire)  # noqa: B010
-bot.main(lambda app: app.add(set_timer, ring, Rung, brief, Brief))
+bot.main(lambda app: app.add(set_timer, ring, Rung, brief, Brief, *([beat] if "BEAT" in os.environ else [])))
