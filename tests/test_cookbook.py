@@ -490,6 +490,12 @@ async def test_settings_are_kept_and_shown(tmp_path: Path) -> None:
         await it.at_rest()
         assert chosen(await it.answer(alice.command("settings"))) == [["de"], [], staff]
 
+        alice.remove_role("Administrator")
+        await alice.select("Language", ["fr"], message=page)
+        await it.hears("alice", "This is not for you.")
+        alice.grant("manage_guild")
+        assert chosen(await it.answer(alice.command("settings"))) == [["de"], [], staff]
+
 
 def chosen(message: Json | None) -> list[list[str]]:
     """Return what is chosen in each select of the message."""
