@@ -131,6 +131,7 @@ ALONE_MAX_S = (
 )
 LOOP_LAG_MAX_S = 1.0  # a handler that holds the event loop longer is named in the log
 CUSTOM_ID_MAX = 100  # characters, for Discord
+ALREADY_ACKNOWLEDGED = 40060  # Discord's code for a second first answer
 CLOSE_KEEPING_SESSION = 4000  # Discord ends a session when its client closes with 1000 or 1001
 
 T = TypeVar("T")
@@ -182,8 +183,32 @@ def seconds_of(span: float | str) -> float:
     )
 
 
+def first(kind: type[T], notes: Iterable[Any]) -> T | None:
+    """Return the first of the notes that is of the type."""
+    return next((note for note in notes if isinstance(note, kind)), None)
+
+
+def taken_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return the type itself, without `| None`, and what Annotated adds to it."""
+    if typing.get_origin(hint) is Annotated:
+        kind, notes = taken_apart(hint.__origin__)
+        return kind, (*notes, *hint.__metadata__)
+    kinds: list[Any] = [each for each in typing.get_args(hint) if each is not type(None)]
+    if typing.get_origin(hint) not in (typing.Union, UnionType) or len(kinds) == len(typing.get_args(hint)):
+        return hint, ()
+    union: Any = typing.Union
+    return taken_apart(union[tuple(kinds)])
+
+
 class OperatorError(Exception):
     """Something the person who runs the bot can mend. Shown as it is, without a traceback; the process ends with 2."""
+
+
+def insist(place: str, *rules: tuple[object, str]) -> None:
+    """Raise OperatorError with the sentence of the first rule that does not hold."""
+    for holds, sentence in rules:
+        if not holds:
+            raise OperatorError(f"{place}{sentence}")
 
 
 def bot_id_of(token: str) -> BotId:
@@ -1920,11 +1945,28 @@ def made_up(kind: Any) -> Any:
     raise TypeError(f"there is no example for {kind}")
 
 
+COMMAND_NAME = re.compile(r"[-_\w]{1,32}")
+
+
+def is_name(text: str) -> bool:
+    """Return whether it can be a word of a command's name, or an option's name."""
+    return bool(COMMAND_NAME.fullmatch(text)) and text == text.lower()
+
+
 def read_id(kind: type[Any], value: Any) -> Any:
     """Return an id that a field declares as hikari.Snowflake."""
     if kind is hikari.Snowflake:
         return hikari.Snowflake(value)
     raise TypeError(f"{kind} cannot be kept in a state")
+
+
+def choices_of(kind: Any) -> list[hikari.CommandChoice]:
+    """Return the choices that a Literal or an Enum stands for; [] for any other type."""
+    if typing.get_origin(kind) is Literal:
+        return [hikari.CommandChoice(name=str(each), value=each) for each in typing.get_args(kind)]
+    if inspect.isclass(kind) and issubclass(kind, enum.Enum):
+        return [hikari.CommandChoice(name=each.name.replace("_", " "), value=each.value) for each in kind]
+    return []
 
 
 class Form:
@@ -2018,7 +2060,9 @@ class FieldType(NamedTuple):
     objects: bool
 
 
-OBJECTS = SELECTS - {SELECT} | {UPLOAD}  # controls that give ids of people, roles, channels or files
+OBJECTS = frozenset(
+    {USERS, ROLES, MENTIONABLES, CHANNELS, UPLOAD}
+)  # controls that give ids of people, roles, channels or files
 
 
 def field_type(place: str, hint: Any, control: Field) -> FieldType:
@@ -2279,6 +2323,12 @@ def decode_id(custom_id: str) -> tuple[RecordId, str, str] | None:
     if len(parts) < 3 or not (NAME.fullmatch(parts[0]) and re.fullmatch(r"~.*|[\w-]{11}", parts[1], re.ASCII)):
         return None
     return RecordId(parts[0], parts[1]), parts[2], f"[{parts[3] if len(parts) > 3 else ''}]"
+
+
+def ids_on(part: Any) -> Iterator[str]:
+    """Yield the custom ids on one of hikari's messages or components."""
+    for each in (*getattr(part, "components", ()), *filter(None, [getattr(part, "accessory", None)])):
+        yield from [each.custom_id] if getattr(each, "custom_id", None) else ids_on(each)
 
 
 def new_key(event: EventKey | None = None, count: int = 0) -> str:
@@ -2551,7 +2601,9 @@ class Slots(asyncio.Semaphore):
 
 Outcome: TypeAlias = Literal["shown", "gone", "out of reach"]
 UNKNOWN_MESSAGE = 10008  # Discord's code
-NOTHING: JSON = {"content": None, "embeds": None, "attachments": None}  # of what a message was, when it is changed
+NOTHING: Mapping[str, Any] = MappingProxyType(
+    {"content": None, "embeds": None, "attachments": None}
+)  # of what a message was, when it is changed
 
 
 async def edit_message(rest: REST, place: Place, webhook: tuple[int, str] | None, body: Body) -> Outcome:
@@ -3173,9 +3225,6 @@ class Context(EventContext):
         return hidden, not hidden
 
 
-ALREADY_ACKNOWLEDGED = 40060  # Discord's code for a second first answer
-
-
 class ComponentContext(Context):
     """The context of a click, or of a form that was sent."""
 
@@ -3269,12 +3318,6 @@ class ComponentContext(Context):
         return (self._interaction.application_id, token) if token and self.answer is Answer.UPDATED else None
 
 
-def ids_on(part: Any) -> Iterator[str]:
-    """Yield the custom ids on one of hikari's messages or components."""
-    for each in (*getattr(part, "components", ()), *filter(None, [getattr(part, "accessory", None)])):
-        yield from [each.custom_id] if getattr(each, "custom_id", None) else ids_on(each)
-
-
 class CommandContext(Context):
     """The context of a command. `target`: the id of the person or message whose menu it was chosen from."""
 
@@ -3351,7 +3394,7 @@ RANGED, GROUPED = (OPTION.STRING, OPTION.INTEGER, OPTION.FLOAT), (OPTION.SUB_COM
 MENUS = MappingProxyType(
     {hikari.CommandType.USER: hikari.InteractionMember, hikari.CommandType.MESSAGE: hikari.Message}
 )
-COMMAND_NAME, COMMANDS_IN_GROUP_MAX = re.compile(r"[-_\w]{1,32}"), 25
+COMMANDS_IN_GROUP_MAX = 25
 
 
 def command(
@@ -3441,23 +3484,6 @@ def read_command(function: Handler) -> Command:
     return command._replace(options=tuple(options), suggest=suggest)
 
 
-def insist(place: str, *rules: tuple[object, str]) -> None:
-    """Raise OperatorError with the sentence of the first rule that does not hold."""
-    for holds, sentence in rules:
-        if not holds:
-            raise OperatorError(f"{place}{sentence}")
-
-
-def is_name(text: str) -> bool:
-    """Return whether it can be a word of a command's name, or an option's name."""
-    return bool(COMMAND_NAME.fullmatch(text)) and text == text.lower()
-
-
-def first(kind: type[T], notes: Iterable[Any]) -> T | None:
-    """Return the first of the notes that is of the type."""
-    return next((note for note in notes if isinstance(note, kind)), None)
-
-
 def check_local(place: str, local: Localized, is_slash: bool) -> None:
     """Raise OperatorError when a translation is for a language that Discord has not, or breaks its rules."""
     unknown = sorted({*local.names, *local.descriptions} - {*hikari.Locale})
@@ -3469,18 +3495,6 @@ def check_local(place: str, local: Localized, is_slash: bool) -> None:
         (not names, f": {', '.join(names)} cannot be its name."),
         (not texts, f": a description has 1 to 100 characters, and a menu has none: {', '.join(texts):.50}"),
     )
-
-
-def taken_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return the type itself, without `| None`, and what Annotated adds to it."""
-    if typing.get_origin(hint) is Annotated:
-        kind, notes = taken_apart(hint.__origin__)
-        return kind, (*notes, *hint.__metadata__)
-    kinds: list[Any] = [each for each in typing.get_args(hint) if each is not type(None)]
-    if typing.get_origin(hint) not in (typing.Union, UnionType) or len(kinds) == len(typing.get_args(hint)):
-        return hint, ()
-    union: Any = typing.Union
-    return taken_apart(union[tuple(kinds)])
 
 
 def read_option(place: str, parameter: inspect.Parameter, kind: Any, notes: tuple[Any, ...]) -> hikari.CommandOption:
@@ -3531,15 +3545,6 @@ def bounds(type: hikari.OptionType | None, limits: Range) -> JSON:
     """Return a Range as Discord's fields for an option of that type."""
     unit, ends = "length" if type is OPTION.STRING else "value", zip(("min", "max"), limits, strict=True)
     return {f"{end}_{unit}": int(limit) if limit % 1 == 0 else limit for end, limit in ends if limit is not None}
-
-
-def choices_of(kind: Any) -> list[hikari.CommandChoice]:
-    """Return the choices that a Literal or an Enum stands for; [] for any other type."""
-    if typing.get_origin(kind) is Literal:
-        return [hikari.CommandChoice(name=str(each), value=each) for each in typing.get_args(kind)]
-    if inspect.isclass(kind) and issubclass(kind, enum.Enum):
-        return [hikari.CommandChoice(name=each.name.replace("_", " "), value=each.value) for each in kind]
-    return []
 
 
 def option_values(

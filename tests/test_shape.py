@@ -29,7 +29,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 # Lines of code: blank lines and prose are free, or the budgets would be kept by cutting what explains.
-FILE_LINES_MAX = 3500
+FILE_LINES_MAX = 4000
 SECTION_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
 FUNCTION_LINES_MEDIAN_BELOW = 9
@@ -806,7 +806,7 @@ def long(lines: int) -> str:
 
 
 BAD: list[tuple[Rule, str, str]] = [
-    (file_too_long, "pass\n" * 3501, "line 3501: the file has 3501 lines of code"),
+    (file_too_long, "pass\n" * 4001, "line 4001: the file has 4001 lines of code"),
     (sections_too_long, GOOD + "x = 1\n" * 400, "section 2 has 402 lines of code"),
     (sections_too_long, "pass\n" * 401 + GOOD, "section 0 has"),
     (functions_too_long, long(61), "line 1: f has 61 lines"),
