@@ -2601,9 +2601,12 @@ class Slots(asyncio.Semaphore):
 
 Outcome: TypeAlias = Literal["shown", "gone", "out of reach"]
 UNKNOWN_MESSAGE = 10008  # Discord's code
-NOTHING: Mapping[str, Any] = MappingProxyType(
-    {"content": None, "embeds": None, "attachments": None}
-)  # of what a message was, when it is changed
+
+
+def whole(body: Body) -> Body:
+    """Return the message with nothing left of what it was before."""
+    nothing: Body = {"content": None, "embeds": None, "attachments": None}
+    return nothing | body
 
 
 async def edit_message(rest: REST, place: Place, webhook: tuple[int, str] | None, body: Body) -> Outcome:
@@ -2614,12 +2617,12 @@ async def edit_message(rest: REST, place: Place, webhook: tuple[int, str] | None
     """
     if webhook:
         with contextlib.suppress(hikari.NotFoundError, hikari.UnauthorizedError):
-            await rest.edit_interaction_response(*webhook, **NOTHING | body)
+            await rest.edit_interaction_response(*webhook, **whole(body))
             return "shown"
     if place.ephemeral:
         return "out of reach"
     try:
-        await rest.edit_message(place.channel, place.message, **NOTHING | body)
+        await rest.edit_message(place.channel, place.message, **whole(body))
     except hikari.NotFoundError as error:
         return "gone" if error.code == UNKNOWN_MESSAGE else "out of reach"
     except hikari.ForbiddenError:
@@ -3179,8 +3182,8 @@ class Context(EventContext):
                 if kind is Reply.MODAL:
                     sent = await rest.create_modal_response(self.id, token, **body)
                 else:
-                    before = NOTHING if kind is Reply.MESSAGE_UPDATE and body else {}
-                    sent = await rest.create_interaction_response(self.id, token, kind, **before | body)
+                    body = whole(body) if kind is Reply.MESSAGE_UPDATE else body
+                    sent = await rest.create_interaction_response(self.id, token, kind, **body)
             except (hikari.NotFoundError, hikari.UnauthorizedError):
                 self.answer = Answer.EXPIRED
             except hikari.BadRequestError as error:
