@@ -157,13 +157,13 @@ class Raising(bot.View):
     numbers: list[int]
 
     def render(self) -> bot.Layout:
-        return bot.TextDisplay(f"{self.numbers[0]}")
+        return bot.TextDisplay(f"{self.numbers[1]}")
 
 
 class WithExample(Raising):
     @classmethod
     def example(cls) -> bot.View:
-        return cls([1])
+        return cls([1, 2])
 
 
 class Unmade(bot.View):
