@@ -203,6 +203,14 @@ def taken_apart(hint: Any) -> tuple[Any, tuple[Any, ...]]:
 class OperatorError(Exception):
     """Something the person who runs the bot can mend. Shown as it is, without a traceback; the process ends with 2."""
 
+    exit_code = 2
+
+
+class OutageError(OperatorError):
+    """Something that mends itself, such as the connection: the process ends with 1, and may be started again."""
+
+    exit_code = 1
+
 
 def insist(place: str, *rules: tuple[object, str]) -> None:
     """Raise OperatorError with the sentence of the first rule that does not hold."""
@@ -638,7 +646,7 @@ class Store(ABC):
     async def fire(self, names: Sequence[str]) -> list[Event]:
         """Move some due timers, and expired records of these names, into the inbox; return their events.
 
-        The event of an expired record has the key "expiry:…" and holds what the record was; the record is gone.
+        The event of an expired record has the key "expiry:…" and is that record as JSON; the record is gone.
         """
 
     @abstractmethod
@@ -1132,7 +1140,7 @@ class SQLiteStore(Store):
             events = [Event(EventKey(f"{key}@{due_at:.0f}"), body) for key, due_at, body in rows]
             for saved in map(saved_from, db.execute(expired, (self.bot, now, among)).fetchall()):
                 events.append(
-                    Event(EventKey(f"expiry:{saved.id.name}:{saved.id.key}:{saved.version}"), expiry_body(saved))
+                    Event(EventKey(f"expiry:{saved.id.name}:{saved.id.key}:{saved.version}"), write_json(saved))
                 )
                 db.execute(*self._put(saved._replace(data=b"")))
             for event in events:
@@ -1216,18 +1224,6 @@ def saved_from(row: Sequence[Any]) -> Saved:
     name, key, version, model, data, shown, channel, message, ephemeral, guild, expires_at = row
     place = Place(channel, message, bool(ephemeral), guild) if message is not None else None
     return Saved(RecordId(name, key), version, model, data, shown, place, expires_at)
-
-
-def expiry_body(saved: Saved) -> bytes:
-    """Return the event of an expired record: all that is needed to end it, since the record is gone."""
-    return write_json(saved._replace(data=saved.data.decode())._asdict() | {"id": saved.id, "place": saved.place})
-
-
-def expired_record(body: bytes) -> Saved:
-    """Return the record that `expiry_body` wrote down."""
-    fields = msgspec.json.decode(body)
-    place = Place(*fields["place"]) if fields["place"] else None
-    return Saved(**fields | {"id": RecordId(*fields["id"]), "place": place, "data": fields["data"].encode()})
 
 
 def examine(db: sqlite3.Connection, path: str) -> None:
@@ -1657,6 +1653,9 @@ def assemble(render: Callable[[], Layout], name_id: NameId, where: str) -> Body:
         layout: Any = render()
     except LayoutError as error:
         raise LayoutError(f"{where}: {error}") from None
+    if inspect.iscoroutine(layout):
+        layout.close()
+        raise LayoutError(f"{where}: render must not wait. Write def render(self), without async.")
     plain_one = layout if isinstance(layout, Plain) else None
     several = typing.cast("Any", layout if isinstance(layout, list | tuple) else [layout])
     parts: Any = plain_one.rows if plain_one else several
@@ -1843,9 +1842,9 @@ def check_address(payload: JSON, schemes: str, at: str) -> None:
 
 
 class InStore(NamedTuple):
-    """The state is kept in the store, for `ttl` seconds after it was first saved; None: for ever."""
+    """The state is kept in the store, for `ttl` seconds, or "2d", after it was first saved; None: for ever."""
 
-    ttl: float | None = None
+    ttl: float | str | None = None
 
 
 @dataclass(frozen=True)
@@ -2218,6 +2217,11 @@ class Views:
         self._claim(cls, name, own)
         if isinstance(registration.state, InMessage) and not issubclass(cls, View):
             raise OperatorError(f"{cls.__name__} has no message to be kept in. Write state=InStore().")
+        try:
+            seconds_of(registration.state.ttl or 0)
+            check_fields(cls)
+        except (ValueError, TypeError, AttributeError) as error:
+            raise OperatorError(f"{cls.__name__}: {error}. Write for example state=InStore(ttl=DAY).") from None
         self.classes[name] = cls
         for method_name, method in inspect.getmembers(cls, lambda member: is_marked(member, "handler")):
             self._routes[name, method_name] = read_handler(cls, method_name, method)
@@ -2255,6 +2259,16 @@ class Views:
         return [name for name, cls in self.classes.items() if issubclass(cls, View)]
 
 
+def check_fields(cls: type[Record]) -> None:
+    """Raise OperatorError when a field is one of Discord's objects, which no state can hold."""
+    for each in msgspec.structs.fields(cls):
+        kinds = [kind for kind in (each.type, *typing.get_args(each.type)) if inspect.isclass(kind)]
+        if any(issubclass(kind, hikari.Unique) for kind in kinds):
+            raise OperatorError(
+                f"{cls.__name__}.{each.name} would keep an object of Discord's. Keep its id: {each.name}: int"
+            )
+
+
 def read_handler(owner: type[View] | type[Form] | type[Record] | None, name: str, method: Handler) -> Route:
     """Return how to call a marked method or function. Raises OperatorError when its signature does not fit."""
     place, start = (f"{owner.__name__}.{name}", 2) if owner else (name, 1)
@@ -2286,6 +2300,7 @@ def read_handler(owner: type[View] | type[Form] | type[Record] | None, name: str
     options = method.__dict__.get("handler", HandlerOptions())
     registered = owner.registration.auto_defer if owner and issubclass(owner, Record) else AutoDefer.UPDATE
     auto_defer = AutoDefer.OFF if options.opens_form else options.auto_defer or registered
+    method.__dict__["form"] = form
     method.__dict__["decoder"] = decoder  # so that a component's arguments are checked where it is built
     view = owner if owner and issubclass(owner, View) else None
     return Route(view, method, decoder, options, auto_defer, form, place)
@@ -2394,8 +2409,14 @@ def lay_out(view: View, id: RecordId) -> Body:
     def name_id(method: Handler, args: tuple[Any, ...]) -> str:
         method_name = getattr(method, "__name__", "")
         function = getattr(method, "__func__", None)
-        if getattr(method, "__self__", None) is not view or not is_marked(method, "handler"):
+        if getattr(method, "__self__", None) is view and not is_marked(method, "handler"):
+            raise LayoutError(f"{method_name} is not marked. Write @handler above it.")
+        if getattr(method, "__self__", None) is not view:
             raise LayoutError(f"{method_name or method!r} is no @handler of this view. Pass self.method.")
+        if form := method.__dict__.get("form"):
+            raise LayoutError(
+                f"{method_name} takes a form: ctx.open({form.__name__}(), then=self.{method_name}) calls it."
+            )
         if getattr(type(view), method_name, None) is not function:
             raise LayoutError(f"{method_name} is not the name of its method. Put functools.wraps on its decorator.")
         custom_id = encode_id(id._replace(key=IN_MESSAGE) if in_message else id, method_name, args)
@@ -2430,7 +2451,9 @@ def decode_state(cls: type[R], saved: Saved) -> R:
         if saved.model < version:
             return msgspec.convert(cls.migrate(saved.model, msgspec.json.decode(saved.data)), cls, dec_hook=read_id)
     except Exception as error:  # migrate is the user's code
-        raise StateUnreadableError(f"{saved.id.name} {saved.id.key}: {error}") from error
+        changed = isinstance(error, msgspec.ValidationError) and saved.model == version
+        remedy = ". Give new fields a default, or raise version= and write migrate" if changed else ""
+        raise StateUnreadableError(f"{saved.id.name} {saved.id.key}: {error}{remedy}") from error
     raise StateUnreadableError(f"{saved.id.name} {saved.id.key} was saved by the newer version {saved.model}.")
 
 
@@ -2445,7 +2468,7 @@ def unsaved_fields(view: View, saved: Saved) -> str:
 def first_saved(record: Record, id: RecordId, now: float) -> Saved:
     """Return what to save for a new record."""
     ttl = record.registration.state.ttl
-    expires_at = None if ttl is None else now + ttl
+    expires_at = None if ttl is None else now + seconds_of(ttl)
     return Saved(id, 0, record.registration.version, encode_state(record), 0, None, expires_at)
 
 
@@ -2800,7 +2823,7 @@ class EventContext:
         """
         view, saved = self.bound
         body, ttl = lay_out(view, saved.id), view.registration.state.ttl
-        expires_at = time.time() + ttl if renew and ttl is not None else saved.expires_at
+        expires_at = time.time() + seconds_of(ttl) if renew and ttl is not None else saved.expires_at
         successor = self._successor(view, saved, expires_at)
         if isinstance(view.registration.state, InMessage):
             await self._change(body)  # the message is the state: it is saved when Discord has it
@@ -3136,8 +3159,11 @@ class Context(EventContext):
             key = IN_MESSAGE if isinstance(view.registration.state, InMessage) else saved.id.key
             id, method = RecordId(saved.id.name, key), getattr(then, "__name__", "")
         route = self.app.views.route(id.name, method)
+        cls = type(form).__name__
+        if route is None and not then:
+            remedy = f"List it in your_bot: app.add({cls})" if form.form_name else "Give it a name=, or pass then="
+            raise LayoutError(f"{cls} is not known here. {remedy}")
         if route is None or route.form is not type(form):
-            cls = type(form).__name__
             raise LayoutError(
                 f"{method} takes no {cls}. Write: async def {method}(self, ctx: ComponentContext, form: {cls})"
             )
@@ -3152,7 +3178,10 @@ class Context(EventContext):
         if not await self.answer_first(Reply.MODAL, Answer.REPLIED, **body) and self.answer is not Answer.TAKEN:
             if self.answer is Answer.EXPIRED:
                 raise ExpiredError("it was too late to open a form: Discord takes it within 3 s of the click alone")
-            raise RuntimeError("a form is the first answer or none. Mark the handler: @handler(opens_form=True)")
+            raise RuntimeError(
+                "a form can only be the first answer, and there was one. Open it before all else; if that takes 2 s,"
+                " mark the handler with opens_form=True, or the command with auto_defer=AutoDefer.OFF"
+            )
         self.said = True
 
     async def defer(self, *, ephemeral: bool = False) -> None:
@@ -3768,7 +3797,7 @@ class Dispatch:
             return self._read_interaction(event)
         ctx = EventContext(self._app, event)
         if kind == "expiry":
-            return ctx, functools.partial(self._expire, ctx, expired_record(event.body))
+            return ctx, functools.partial(self._expire, ctx, msgspec.json.decode(event.body, type=Saved))
         body = read_json(event.body)
         if kind == "timer":
             *id, name = body["call"]
@@ -3794,7 +3823,9 @@ class Dispatch:
                 click.auto_defer = route.auto_defer if click.place else AutoDefer.MESSAGE
                 click.what = route.place
                 return click, functools.partial(self._call, click, route, found[0], found[2])
-            log.warning("%s: no handler for %r. Is its view listed in your_bot?", event.key, click.custom_id)
+            known = found and found[0].name in self._app.views.classes
+            why = "Its name was changed; names of handlers are for ever" if known else "Is its view listed in your_bot?"
+            log.warning("%s: no handler for %r. %s", event.key, click.custom_id, why)
             return click, functools.partial(self._expired, click)
         if interaction.type == hikari.InteractionType.APPLICATION_COMMAND:
             ctx = CommandContext(self._app, event, interaction)
@@ -3845,6 +3876,8 @@ class Dispatch:
     async def _run_command(self, ctx: CommandContext, command: Command, given: Sequence[JSON]) -> None:
         if not await self._is_ready(ctx, f"/{command.name}:{int(command.type)}", command.cooldown):
             return
+        if hikari.InteractionMember in command.hints.values() and ctx.member:
+            pass  # outside of a server, asking for the member ends it with a sentence
         function: Any = command.function
         if command.type in MENUS:
             given = [{"name": name, "value": ctx.target} for name in command.hints]
@@ -4040,9 +4073,9 @@ class Dispatch:
             log.warning("%s: the person could not be answered: %s", ctx.event.key, error)
 
     async def _fail(self, ctx: EventContext | None, event: Event, error: BaseException) -> None:
-        failure = Failure.of(error)
+        failure, passed = Failure.of(error), View.on_error.__code__
         frame = error.__traceback__
-        while frame and isinstance(frame.tb_frame.f_locals.get("self"), Dispatch):
+        while frame and (isinstance(frame.tb_frame.f_locals.get("self"), Dispatch) or frame.tb_frame.f_code is passed):
             frame = frame.tb_next  # the traceback begins with the handler: the way there is always the same
         trace = None if isinstance(error, ExpiredError) else (type(error), error, frame or error.__traceback__)
         what = f"{event.key} ({ctx.what})" if ctx else event.key
@@ -4379,7 +4412,7 @@ class Gateway(hikari.GatewayBot):
             raise OperatorError(REFUSED[4004]) from error
         except (hikari.HTTPError, hikari.GatewayConnectionError) as error:
             api = self.app.config.api
-            raise OperatorError(f"Discord cannot be reached at {api}: {error}. Look at the connection.") from error
+            raise OutageError(f"Discord cannot be reached at {api}: {error}. Look at the connection.") from error
 
     async def _start_one_shard(self, *, shard_id: int, **kwargs: Any) -> None:
         # hikari spaces these calls by 5 s, as IDENTIFY demands. RESUME needs no turn: the first call resumes them all.
@@ -4598,8 +4631,10 @@ class App:
             elif is_marked(thing, "listener"):
                 if not Reader.payloads_of(event := thing.__dict__["listener"].event):
                     raise OperatorError(f"{name}: {event.__name__} does not come from Discord, and is never heard.")
+                check_parameters(thing, "ctx: EventContext", f"event: hikari.{event.__name__}")
                 claim_name(self.listeners, name, thing.__dict__["listener"])
             elif is_marked(thing, "repeat"):
+                check_parameters(thing, "ctx: EventContext")
                 claim_name(self.repeats, name, thing.__dict__["repeat"])
             elif is_marked(thing, "handler"):
                 self.views.add_function(typing.cast("Handler", thing))
@@ -4985,6 +5020,14 @@ def stop_signals(stop: Callable[[], None]) -> Generator[None]:
             signal.signal(number, before[number])
 
 
+def check_parameters(function: Any, *wanted: str) -> None:
+    """Raise OperatorError when the function is no coroutine with just these parameters."""
+    name, parameters = function.__name__, list(inspect.signature(function).parameters.values())
+    swapped = len(parameters) == 2 and "Context" in str(parameters[1].annotation)
+    if not inspect.iscoroutinefunction(function) or len(parameters) != len(wanted) or swapped:
+        raise OperatorError(f"{name} cannot be called so. Write: async def {name}({', '.join(wanted)}) -> None")
+
+
 def claim_name(names: dict[str, T], name: str, thing: T) -> None:
     """Note the thing under the name. Raises OperatorError when something else has it."""
     if names.setdefault(name, thing) is not thing:
@@ -5099,10 +5142,14 @@ def main(bot: BotFunction, arguments: Sequence[str] | None = None) -> None:
     """Run the command line for a bot. Ends the process: 0 done, 1 something failed, 2 there is something to mend."""
     options = parse_arguments(arguments)
     try:
+        if inspect.iscoroutinefunction(bot):
+            raise OperatorError(
+                f"{bot.__name__} must not wait. Write def {bot.__name__}(app: App) -> None, without async."
+            )
         options.run(bot, options)
     except OperatorError as error:
         print(redact(str(error)), file=sys.stderr)
-        sys.exit(2)
+        sys.exit(error.exit_code)
     except StoreError as error:
         print(f"{error}\nWhat was accepted is on disk; start the bot again when the cause is mended.", file=sys.stderr)
         sys.exit(1)
@@ -5189,9 +5236,28 @@ def check_bot(bot: BotFunction, options: argparse.Namespace) -> None:
             mistakes.append(f"{what} {name} cannot be rendered: {error!r}. {remedy}.")
     if mistakes:
         raise OperatorError("\n".join(mistakes))
-    print(f"{len(app.commands)} commands, {len(own)} views and records: no mistakes found.")
+    others = len(app.listeners) + len(app.repeats)
+    also = f", {others} listeners and rhythms" if others else ""
+    print(f"{len(app.commands)} commands, {len(own)} views and records{also}: no mistakes found.")
+    if left := unlisted(app, bot):
+        print(f"Marked and not listed: {', '.join(left)}. If they belong to this bot: app.add({', '.join(left)})")
     if not config.token:
-        print("There is no DISCORD_TOKEN yet: copy config.example.env to config.env, or try: python bot.py playground")
+        script = Path(sys.argv[0]).name
+        print(
+            f"There is no DISCORD_TOKEN yet: copy config.example.env to config.env, or try: python {script} playground"
+        )
+
+
+def unlisted(app: App, bot: BotFunction) -> list[str]:
+    """Return the names beside your_bot of what decorators marked and `app.add` was not given."""
+    listed = {id(each.function) for each in (*app.commands.values(), *app.listeners.values(), *app.repeats.values())}
+    listed |= {id(cls) for cls in app.views.classes.values()}
+    found = list[str]()
+    for name, thing in getattr(bot, "__globals__", {}).items():
+        is_record = inspect.isclass(thing) and issubclass(thing, Record) and "registration" in thing.__dict__
+        marks = inspect.isfunction(thing) and thing.__dict__.keys() & {"command", "listener", "repeat"}
+        found += [name] if (is_record or marks) and id(thing) not in listed else []
+    return found
 
 
 def kept_store(options: argparse.Namespace) -> SQLiteStore:
@@ -5261,7 +5327,7 @@ def manage_commands(bot: BotFunction, options: argparse.Namespace) -> None:
     except hikari.UnauthorizedError as error:
         raise OperatorError(REFUSED[4004]) from error
     except (hikari.HikariError, OSError) as error:
-        raise OperatorError(f"Discord cannot be reached at {config.api}: {error}. Look at the connection.") from error
+        raise OutageError(f"Discord cannot be reached at {config.api}: {error}. Look at the connection.") from error
     where = f"in server {guild}" if guild else "everywhere"
     print("\n".join([*lines, f"{len(lines)} commands {where}."]))
 

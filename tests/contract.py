@@ -17,6 +17,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from typing import Any, ClassVar, Protocol
 
+import msgspec
 import pytest
 
 from bot import (
@@ -35,7 +36,6 @@ from bot import (
     Store,
     StoreError,
     Timer,
-    expired_record,
 )
 
 BOT, OTHER_BOT = BotId(1001), BotId(2002)
@@ -785,7 +785,7 @@ class StoreContract:
         while fired := await store.fire(["poll", "other"]):
             events += fired
         assert sorted(each.key for each in events) == sorted(f"expiry:poll:k{number}:1" for number in range(250))
-        ended = expired_record(events[0].body)
+        ended = msgspec.json.decode(events[0].body, type=Saved)
         assert ended == next(each for each in views if each.id == ended.id)._replace(version=1, shown=1)
         assert sorted(await store.pending()) == sorted(events)
         assert await store.purge(["poll"]) == 1  # the one whose end nobody is told of

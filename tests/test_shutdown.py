@@ -294,7 +294,7 @@ async def a_refused_intent(discord: Discord, store: Path) -> None:
     discord.gateway.denied_intents = int(hikari.Intents.GUILD_MEMBERS)
     app = configured(discord, store)
     app.intents = hikari.Intents.GUILD_MEMBERS
-    with pytest.raises(bot.OperatorError, match="refuses an intent"):
+    with pytest.raises(bot.OperatorError, match="refuses GUILD_MEMBERS"):
         await app.run()
 
 
