@@ -42,9 +42,13 @@ class Done(NamedTuple):
     @property
     def sentence(self) -> str:
         """The one sentence on stderr that says what is to be mended: exit code 2, no traceback, no error in the log."""
+        return self.sentence_with(2)
+
+    def sentence_with(self, code: int) -> str:
+        """The one sentence on stderr, with that exit code."""
         lines = self.err.splitlines()
         logged = [LOG_LINE.match(line) for line in lines]
-        assert (self.code, self.out) == (2, ""), self
+        assert (self.code, self.out) == (code, ""), self
         assert not any(match and match[1] in ("ERROR", "CRITICAL") for match in logged), self.err
         said = [line for line, match in zip(lines, logged, strict=True) if not match]
         assert len(said) == 1, self.err
@@ -227,10 +231,7 @@ def here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
         ([bot.register(name="too_long")(TooLong), bot.register(name="raising")(Raising)], [TOO_LONG, RAISING]),
         (
             [bot.register(name="unmade")(Unmade)],
-            [
-                "view unmade cannot be rendered: TypeError(\"there is no example for <class 'hikari.users.User'>\")."
-                " See View.example for values that fit it."
-            ],
+            ["Unmade.user would keep an object of Discord's. Keep its id: user: int"],
         ),
         (
             [bot.register(name="plain")(Renderless)],
@@ -245,6 +246,43 @@ def here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
 def test_check_names_what_is_wrong(things: list[Any], sentences: list[str], here: Here) -> None:
     done = here("check", things=things)
     assert (done.code, done.out, done.err.splitlines()) == (2, "", sentences)
+
+
+async def swapped(event: hikari.MemberCreateEvent, ctx: bot.EventContext) -> None: ...
+async def alone(event: hikari.MemberCreateEvent) -> None: ...
+async def tick(ctx: bot.EventContext, more: int) -> None: ...
+
+
+JOINS = bot.listen(hikari.MemberCreateEvent)
+
+
+@pytest.mark.parametrize(
+    ("thing", "sentence"),
+    [
+        (lambda: JOINS(swapped), "swapped(ctx: EventContext, event: hikari.MemberCreateEvent) -> None"),
+        (lambda: JOINS(alone), "alone(ctx: EventContext, event: hikari.MemberCreateEvent) -> None"),
+        (lambda: bot.every("1h")(tick), "tick(ctx: EventContext) -> None"),
+        (lambda: bot.daily("09:00")(tick), "tick(ctx: EventContext) -> None"),
+    ],
+    ids=["swapped", "no ctx", "every", "daily"],
+)
+def test_check_names_a_listener_or_rhythm_that_could_not_be_called(
+    thing: Callable[[], Any], sentence: str, here: Here
+) -> None:
+    done = here("check", things=[thing()])
+    assert done.sentence == f"{sentence.partition('(')[0]} cannot be called so. Write: async def {sentence}"
+
+
+def test_check_tells_what_is_marked_and_not_listed(tmp_path: Path) -> None:
+    (tmp_path / "mybot.py").write_text(
+        "import bot\n\n@bot.command('a', 'A.')\nasync def a(ctx: bot.CommandContext) -> None: ...\n\n"
+        "@bot.register(name='b')\nclass B(bot.Record): ...\n\nbot.main(lambda app: None)\n", "utf-8",
+    )  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "mybot.py", "check"], cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(kit.ROOT)},
+    )  # fmt: skip
+    assert "Marked and not listed: a, B. If they belong to this bot: app.add(a, B)\n" in done.stdout
 
 
 def test_check_renders_the_example_that_a_view_gives(here: Here) -> None:
@@ -352,7 +390,7 @@ async def test_a_discord_that_is_not_there_is_one_sentence(tmp_path: Path) -> No
     async with Discord() as gone:
         pass
     done = await run_on(gone, BOT, cwd=tmp_path)
-    assert done.sentence.startswith(f"Discord cannot be reached at {gone.api}: ")
+    assert done.sentence_with(1).startswith(f"Discord cannot be reached at {gone.api}: ")
 
 
 async def test_a_second_copy_of_the_bot_is_told_about_the_first_which_goes_on(tmp_path: Path) -> None:

@@ -769,8 +769,6 @@ def test_a_slip_of_the_pen_is_a_sentence_with_the_views_name(make: Make, sentenc
 @pytest.mark.parametrize(
     ("make", "named"),
     [
-        (lambda v: Button(v.unmarked, label="B"), "unmarked"),
-        (lambda v: Button(v.render, label="B"), "render"),
         (lambda v: Button(Panel.press, label="B"), "press"),
         (lambda v: Button(Panel(lambda _: []).press, label="B"), "press"),
         (lambda v: Button(wrong("Yes"), label="B"), "Yes"),
@@ -780,6 +778,12 @@ def test_a_slip_of_the_pen_is_a_sentence_with_the_views_name(make: Make, sentenc
 def test_only_a_handler_of_this_very_view_can_be_called(make: Make, named: str) -> None:
     says = refusal(lambda v: Row(make(v)))
     assert says == f"view panel: {named!r} is no @handler of this view. Pass self.method."
+
+
+@pytest.mark.parametrize("name", ["unmarked", "render"])
+def test_a_method_that_is_not_marked_cannot_be_called(name: str) -> None:
+    says = refusal(lambda v: Row(Button(getattr(v, name), label="B")))
+    assert says == f"view panel: {name} is not marked. Write @handler above it."
 
 
 ADDRESSED: dict[str, Callable[[str], Any]] = {

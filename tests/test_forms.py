@@ -754,7 +754,9 @@ async def test_only_a_handler_that_says_so_is_left_the_time_to_open_a_form(
             assert used.form and not failed
         else:
             (failure,) = [each.failure for each in failed]
-            assert failure.text == "a form is the first answer or none. Mark the handler: @handler(opens_form=True)"
+            assert failure.text.startswith(
+                "a form can only be the first answer, and there was one. Open it before all else"
+            )
 
 
 async def test_a_form_after_an_answer_is_one_sentence_on_the_failed_list() -> None:
@@ -765,7 +767,9 @@ async def test_a_form_after_an_answer_is_one_sentence_on_the_failed_list() -> No
         await play.click()
         (failure,) = [each.failure for each in await play.failed()]
         assert failure.type == "RuntimeError"
-        assert failure.text == "a form is the first answer or none. Mark the handler: @handler(opens_form=True)"
+        assert failure.text.startswith(
+            "a form can only be the first answer, and there was one. Open it before all else"
+        )
 
 
 async def test_a_form_that_comes_too_late_is_on_the_failed_list_and_a_retry_says_the_same() -> None:

@@ -380,7 +380,7 @@ async def test_a_lone_click_counts_once_wherever_a_kill_meets_it(
             await process.start()
             await process.ready(30)
             left = "SELECT key FROM inbox WHERE done_at IS NULL UNION SELECT key FROM failed"
-            await until(lambda: not kit.rows(tmp_path / "bot.db", left))
+            await until(lambda left=left: not kit.rows(tmp_path / "bot.db", left))
             await until(lambda point=point, count=count: shown(discord, message) == count)
         assert len([each for each in discord.messages() if each["components"]]) == 1
 

@@ -256,6 +256,27 @@ async def test_clicks_on_different_messages_that_share_a_record_all_count() -> N
         assert runs <= 100
 
 
+async def test_a_view_in_its_message_counts_once_when_its_record_was_changed_meanwhile() -> None:
+    runs = 0
+
+    async def press(self: Counting, ctx: ComponentContext) -> None:
+        nonlocal runs
+        runs += 1
+        score = await ctx.record(Score, "a")
+        if runs == 1:
+            async with ctx.app.record(Score, "a") as other:
+                other.points = 10
+        score.points += 1
+        self.count += 1
+        await ctx.rerender()
+
+    async with playing(view(press, state=bot.InMessage()), Score) as play:
+        await play.click()
+        await until(lambda: runs == 2)
+        await play.at_rest()
+        assert [play.shown, await points(play.app, "a"), await play.failed()] == [1, 11, []]
+
+
 @pytest.mark.parametrize("told", ["never", "always", "at first"])
 async def test_two_records_taken_in_opposite_orders_never_wait_for_each_other(told: str) -> None:
     began: set[int] = set()

@@ -347,7 +347,7 @@ async def test_what_keeps_commands_from_being_managed_is_one_sentence(tmp_path: 
         MYBOT, "commands", action, cwd=tmp_path, DISCORD_TOKEN=token_of(1), DISCORD_API="http://127.0.0.1:1/api/v10",
         PYTHONPATH=str(kit.ROOT),
     )  # fmt: skip
-    assert gone.sentence.startswith("Discord cannot be reached at http://127.0.0.1:1/api/v10: ")
+    assert gone.sentence_with(1).startswith("Discord cannot be reached at http://127.0.0.1:1/api/v10: ")
 
 
 async def test_without_a_token_or_with_a_wrong_server_commands_end_with_2(tmp_path: Path) -> None:

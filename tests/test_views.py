@@ -551,15 +551,18 @@ class Plain(View):
     count: int
 
 
+REMEDY = ". Give new fields a default, or raise version= and write migrate"
+
+
 @pytest.mark.parametrize(
     ("cls", "model", "data", "sentence"),
     [
         (Poll, 4, b'{"question":"Tea?"}', f"poll {KEY} was saved by the newer version 4."),
-        (Poll, 3, b'{"question":5}', f"poll {KEY}: Expected `str`, got `int` - at `$.question`"),
-        (Poll, 3, b"{}", f"poll {KEY}: Object missing required field `question`"),
+        (Poll, 3, b'{"question":5}', f"poll {KEY}: Expected `str`, got `int` - at `$.question`{REMEDY}"),
+        (Poll, 3, b"{}", f"poll {KEY}: Object missing required field `question`{REMEDY}"),
         (Poll, 3, b"", f"poll {KEY}: Input data was truncated"),
         (Poll, 3, b"\xff\x00", f"poll {KEY}: JSON is malformed: invalid character (byte 0)"),
-        (Poll, 3, b"null", f"poll {KEY}: Expected `object`, got `null`"),
+        (Poll, 3, b"null", f"poll {KEY}: Expected `object`, got `null`{REMEDY}"),
         (Poll, 2, b"{", f"poll {KEY}: Input data was truncated"),
         (Poll, 2, b'{"question":5}', f"poll {KEY}: Expected `str`, got `int` - at `$.question`"),
         (Poll, 1, b"{}", f"poll {KEY}: 'title'"),
