@@ -7,6 +7,7 @@ import contextlib
 import io
 import logging
 import os
+import signal
 import sqlite3
 import subprocess
 import time
@@ -254,6 +255,15 @@ async def start(discord: Discord, script: str | Path, store: Path, **env: Any) -
     process = await discord.start_bot(file, env=settings)
     await process.ready()
     return process
+
+
+async def die_at_each(process: BotProcess, armed: Path, *points: str) -> None:
+    """Start a bot that kills itself where the file says, once for each of these points."""
+    for point in points:
+        armed.write_text(point, "utf-8")
+        await process.start()
+        await until(lambda: not armed.exists())
+        assert await process.wait() == -signal.SIGKILL
 
 
 def rows(store: Path, sql: str, *args: Any) -> list[Any]:

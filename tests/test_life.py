@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -24,6 +23,7 @@ from tests.kit import (
     Play,
     at_rest,
     button_id,
+    die_at_each,
     moving,
     playing,
     posting,
@@ -36,6 +36,7 @@ from tests.kit import (
 )
 
 HOUR = 3_600
+AT_ITS_TIME = "before it fires", "after it fired", "before the timer's commit", "after the timer's commit"
 
 
 @asynccontextmanager
@@ -139,11 +140,7 @@ async def test_the_end_of_a_view_comes_once_whenever_the_process_is_killed(tmp_p
         process.kill()
         await process.wait()
         discord.clock.advance(HOUR + 1)
-        for point in ("before it fires", "after it fired", "before the timer's commit", "after the timer's commit"):
-            armed.write_text(point, "utf-8")
-            await process.start()
-            await until(lambda: not armed.exists())
-            assert await process.wait() == -signal.SIGKILL
+        await die_at_each(process, armed, *AT_ITS_TIME)
         await process.start()
         await process.ready()
         await until(lambda: not rows(store, "SELECT key FROM inbox WHERE done_at IS NULL"))
