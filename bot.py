@@ -177,7 +177,7 @@ def seconds_of(span: float | str) -> float:
         return float(span)
     parts = re.findall(r"(\d+)\s*([smhdw])", span)
     if not re.fullmatch(r"\s*(\d{1,9}\s*[smhdw]\s*)+", span):
-        raise ValueError(f"{span!r} is no time span. Write for example 90s, 10m, 1h 30m or 2d.")
+        raise ValueError(f"{span!r:.40} is no time span. Write for example 90s, 10m, 1h 30m or 2d.")
     return float(
         sum(int(number) * {"s": 1, "m": MINUTE, "h": HOUR, "d": DAY, "w": WEEK}[unit] for number, unit in parts)
     )
@@ -1023,7 +1023,8 @@ class SQLiteStore(Store):
         if not saved.data:
             return "DELETE FROM record WHERE bot=? AND name=? AND key=?", (self.bot, *saved.id)
         if saved.version == 0:  # about to be sent for the first time: whoever sees it sees version 1
-            values = (self.bot, *saved.id, 1, saved.model, saved.data, 1, *place[:3], saved.expires_at, place[3])
+            shown = 0 if saved.shown < 0 else 1  # unless a message that has it already shows what was before
+            values = (self.bot, *saved.id, 1, saved.model, saved.data, shown, *place[:3], saved.expires_at, place[3])
             return "INSERT OR REPLACE INTO record VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values
         sql = f"UPDATE record SET version=version+1, model=?, data=?, expires_at=?, {PLACED} WHERE {SAME}"
         return sql, (saved.model, saved.data, saved.expires_at, *place, self.bot, *saved.id)
@@ -1104,7 +1105,7 @@ class SQLiteStore(Store):
         return saved_from(rows[0]) if rows else None
 
     async def find(self, query: Query) -> list[Saved]:
-        order = f"json_extract(CAST(data AS TEXT), '$.{query.by}') DESC, key" if query.by else "key"
+        order = "json_extract(CAST(data AS TEXT), ?) DESC, key" if query.by else "key"
         where, values = f"bot=? AND name=? AND {LIVES}", list[Any]([query.name, self._now()])
         limits = {"key > ?": query.after, "channel=?": query.channel, "message=?": query.message}
         if query.prefix:  # ";" is what follows ":"
@@ -1114,7 +1115,8 @@ class SQLiteStore(Store):
             if wanted is not None:
                 where, values = f"{where} AND {clause}", [*values, wanted]
         sql = f"SELECT {RECORD} FROM record WHERE {where} ORDER BY {order} LIMIT ?"
-        return [saved_from(row) for row in await self._read(sql, *values, query.limit)]
+        by = [f'$."{query.by}"'] if query.by else []
+        return [saved_from(row) for row in await self._read(sql, *values, *by, query.limit)]
 
     async def names(self) -> list[str]:
         """Return the names of all records, but for the bot's own."""
@@ -1228,6 +1230,7 @@ def saved_from(row: Sequence[Any]) -> Saved:
 
 def examine(db: sqlite3.Connection, path: str) -> None:
     """Raise OperatorError when the file is not ours to use, with nothing in it changed."""
+    db.execute("BEGIN")  # all of one moment: another bot may be making the tables
     (version,) = db.execute("PRAGMA user_version").fetchone()
     ours = db.execute("PRAGMA application_id").fetchone()[0] == APPLICATION_ID
     if not ours and db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -1237,14 +1240,18 @@ def examine(db: sqlite3.Connection, path: str) -> None:
             f"{path} was written by a newer bot.py (tables of version {version}, this one knows {len(MIGRATIONS)})."
             " Use that bot.py, or set STORE to another file."
         )
+    db.execute("COMMIT")
 
 
 def prepare(db: sqlite3.Connection) -> None:
     """Bring the tables to this version, and write once: a read-only file opens fine and fails at its first write."""
+    db.execute("BEGIN IMMEDIATE")  # two bots may share a file, and start at the same moment
     (version,) = db.execute("PRAGMA user_version").fetchone()
     for number, script in enumerate(MIGRATIONS[version:], version + 1):
-        pragmas = f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version={number};"
-        db.executescript(f"BEGIN IMMEDIATE; {script}; {pragmas} COMMIT;")
+        pragmas = f"PRAGMA application_id={APPLICATION_ID}", f"PRAGMA user_version={number}"
+        for statement in (*script.split(";"), *pragmas):
+            db.execute(statement)
+    db.execute("COMMIT")
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "journal_size_limit=4194304"):
         db.execute(f"PRAGMA {pragma}").fetchall()
     db.execute("INSERT OR REPLACE INTO meta VALUES('opened_at', ?)", (time.time(),))
@@ -1907,7 +1914,7 @@ class View(Record):
     async def on_expire(self, ctx: EventContext) -> None:
         """End the message when its ttl is over, or after `ctx.close()`; by default its controls are switched off.
 
-        The record is gone by now. Runs at the next start if the bot was down.
+        The record is gone by now; `ctx.rerender(renew=True)` makes it anew. Runs at the next start if the bot was down.
         """
         await ctx.switch_off()
 
@@ -2261,6 +2268,9 @@ class Views:
 
 def check_fields(cls: type[Record]) -> None:
     """Raise OperatorError when a field is one of Discord's objects, which no state can hold."""
+    insist(
+        cls.__name__, (not cls.__struct_config__.array_like, " is array_like, and a state keeps the names of fields.")
+    )
     for each in msgspec.structs.fields(cls):
         kinds = [kind for kind in (each.type, *typing.get_args(each.type)) if inspect.isclass(kind)]
         if any(issubclass(kind, hikari.Unique) for kind in kinds):
@@ -2555,47 +2565,8 @@ class Lane:
         self.owner: asyncio.Task[Any] | None = None
 
 
-class Lanes:
-    """The queues in front of all records that somebody is at."""
-
-    def __init__(self) -> None:
-        self._lanes: dict[RecordId, Lane] = {}
-        self._waits: dict[asyncio.Task[Any] | None, Lane] = {}
-
-    @contextlib.asynccontextmanager
-    async def enter(self, id: RecordId) -> AsyncGenerator[Lane]:
-        """Have the record to oneself, after those who came before. Raises RuntimeError when that would never be."""
-        lane, me = self._lanes.setdefault(id, Lane()), asyncio.current_task()
-        owner = lane.owner
-        while owner and owner is not me:
-            owner = self._waits[owner].owner if owner in self._waits else None
-        if owner:
-            raise RuntimeError(f"{id.name} {id.key} would wait for itself: its holder waits for what is held here.")
-        lane.users += 1
-        try:
-            self._waits[me] = lane
-            async with lane.lock:  # asyncio's lock lets its waiters in in the order they came
-                del self._waits[me]
-                lane.owner = me
-                yield lane
-        finally:
-            self._waits.pop(me, None)
-            lane.owner = None if lane.owner is me else lane.owner
-            lane.users -= 1
-            if not lane.users:
-                del self._lanes[id]
-
-    @contextlib.asynccontextmanager
-    async def hold(self, ids: Iterable[RecordId]) -> AsyncGenerator[None]:
-        """Have several records to oneself. In one order for all, or two would wait for each other for ever."""
-        async with contextlib.AsyncExitStack() as stack:
-            for id in sorted(ids):
-                await stack.enter_async_context(self.enter(id))
-            yield
-
-
 class Slots(asyncio.Semaphore):
-    """How many handlers run at once. One that waits for a view lends its slot: those before it may need one."""
+    """How many handlers run at once. One that waits for a record lends its slot: those before it may need one."""
 
     def __init__(self, value: int) -> None:
         super().__init__(value)
@@ -2620,6 +2591,53 @@ class Slots(asyncio.Semaphore):
         finally:
             if has_one:
                 await self.acquire()
+
+
+class Lanes:
+    """The queues in front of all records that somebody is at. Who waits in one lends its slot meanwhile."""
+
+    def __init__(self, slots: Slots) -> None:
+        self._slots = slots
+        self._lanes: dict[RecordId, Lane] = {}
+        self._waits: dict[asyncio.Task[Any] | None, Lane] = {}
+
+    @contextlib.asynccontextmanager
+    async def enter(self, id: RecordId) -> AsyncGenerator[Lane]:
+        """Have the record to oneself, after those who came before. Raises RuntimeError when that would never be."""
+        lane, me = self._lanes.setdefault(id, Lane()), asyncio.current_task()
+        owner = lane.owner
+        while owner and owner is not me:
+            owner = self._waits[owner].owner if owner in self._waits else None
+        if owner:
+            raise RuntimeError(f"{id.name} {id.key} would wait for itself: its holder waits for what is held here.")
+        lane.users += 1
+        try:
+            self._waits[me] = lane
+            async with self._slots.lent() if lane.lock.locked() else contextlib.nullcontext():
+                await lane.lock.acquire()  # asyncio's lock lets its waiters in in the order they came
+            del self._waits[me]
+            lane.owner = me
+            yield lane
+        finally:
+            self._waits.pop(me, None)
+            if lane.owner is me:
+                lane.owner = None
+                lane.lock.release()
+            lane.users -= 1
+            if not lane.users:
+                del self._lanes[id]
+
+    def is_busy(self, id: RecordId) -> bool:
+        """Return whether somebody has the record, or waits for it."""
+        return id in self._lanes
+
+    @contextlib.asynccontextmanager
+    async def hold(self, ids: Iterable[RecordId]) -> AsyncGenerator[None]:
+        """Have several records to oneself. In one order for all, or two would wait for each other for ever."""
+        async with contextlib.AsyncExitStack() as stack:
+            for id in sorted(ids):
+                await stack.enter_async_context(self.enter(id))
+            yield
 
 
 Outcome: TypeAlias = Literal["shown", "gone", "out of reach"]
@@ -2653,6 +2671,15 @@ async def edit_message(rest: REST, place: Place, webhook: tuple[int, str] | None
     return "shown"
 
 
+async def to_its_end(work: asyncio.Task[None]) -> None:
+    """Wait for what goes on also when its caller is cancelled; it is over, one way or the other, when this ends."""
+    try:
+        await asyncio.shield(work)
+    except asyncio.CancelledError:
+        await asyncio.wait([work])
+        raise
+
+
 class EventContext:
     """What every handler is given: your records, what is to happen later, and the view it is about, if any."""
 
@@ -2662,6 +2689,7 @@ class EventContext:
         self.app, self.event = app, event
         self.what: str = event.key
         self.applied = self.said = self.shown = False  # committed; told the person; handed to a display
+        self.ended = False  # the view's ttl is over
         self.held: frozenset[RecordId] = frozenset()  # lanes that are ours while this event runs
         self.kept = contextlib.AsyncExitStack()  # lets go of those that were taken on the way
         self.place: Place | None = None
@@ -2696,6 +2724,9 @@ class EventContext:
             saved = await self.app.store.load(id)
             record = decode_state(cls, saved) if saved else cls()
             self._records[id] = record, saved or first_saved(record, id, time.time())
+        elif id in self._removed:  # a fresh one takes its place
+            self._removed.discard(id)
+            self._records[id] = cls(), self._records[id][1]
         return self._records[id]
 
     def remove(self, record: Record) -> None:
@@ -2742,15 +2773,16 @@ class EventContext:
 
     async def save(self, *more: Saved) -> None:
         """Commit what was changed, the timers, and that this event is applied. Raises StateConflictError."""
-        # Shielded: a handler that is cancelled here has saved all the same, and must be known to have.
-        await asyncio.shield(self.app.spawn(self._save(more)))
+        async with self._queued():
+            await to_its_end(self.app.spawn(self._save(more)))
+
+    def _queued(self) -> contextlib.AbstractAsyncContextManager[None]:
+        # Whoever runs again after a conflict has its records for itself, and waits for no more: others may want them.
+        return self.app.lanes.hold(() if self.held else {saved.id for saved in self.changes()})
 
     async def _save(self, more: Sequence[Saved]) -> None:
         changed, timers = [*self.changes(), *more], [*self._timers]
-        others = {saved.id for saved in changed} - {*self.held, *(saved.id for saved in more)}
-        # Whoever runs again after a conflict has its records for itself, and waits for no more: others may want them.
-        async with self.app.lanes.hold(() if self.held else others):
-            await self.app.store.commit(changed, None if self.applied else self.event.key, timers)
+        await self.app.store.commit(changed, None if self.applied else self.event.key, timers)
         self.applied = True
         del self._timers[: len(timers)]
         for saved in changed:
@@ -2825,13 +2857,17 @@ class EventContext:
         body, ttl = lay_out(view, saved.id), view.registration.state.ttl
         expires_at = time.time() + seconds_of(ttl) if renew and ttl is not None else saved.expires_at
         successor = self._successor(view, saved, expires_at)
+        if self.ended and not renew:
+            await self._change(body)  # there is nothing left to save
+            return
         if isinstance(view.registration.state, InMessage):
             await self._change(body)  # the message is the state: it is saved when Discord has it
             await self.save()  # after a conflict over a record, the handler runs on the same state again
             self._bound = view, successor._replace(version=saved.version + 1)
             self.app.dispatch.remember(self._bound[1])
             return
-        await asyncio.shield(self.app.spawn(self._save_and_show(view, successor, body)))
+        async with self._queued():
+            await to_its_end(self.app.spawn(self._save_and_show(view, successor, body)))
 
     def _successor(self, view: View, saved: Saved, expires_at: float | None) -> Saved:
         place, model = self.place or saved.place, view.registration.version
@@ -2884,6 +2920,9 @@ class EventContext:
         if isinstance(view.registration.state, InMessage):
             await view.on_expire(self)
             return
+        if self.ended:
+            await self.switch_off()
+            return
         body = disabled(lay_out(view, saved.id))
         successor = self._successor(view, saved, time.time())
         await self.save(successor)
@@ -2894,9 +2933,9 @@ class EventContext:
     async def delete(self) -> None:
         """Delete the message and the view's record."""
         _, saved = self.bound
-        self._bound = None
         if saved.version and not saved.id.key.startswith(IN_MESSAGE):
             await self.save(saved._replace(data=b""))
+        self._bound = None
         await self._delete_message()
 
     async def _delete_message(self) -> None:
@@ -3228,7 +3267,7 @@ class Context(EventContext):
         token, application = self.token, self._interaction.application_id
         hidden = bool(flags & hikari.MessageFlag.EPHEMERAL)
         if token is None and self.retried and self.channel_id and not hidden:
-            return await self.app.rest.create_message(self.channel_id, **body, flags=flags, nonce=str(self.id))
+            return await self.app.rest.create_message(self.channel_id, **body, flags=flags, nonce=self.next_key(None))
         if token is None:
             raise ExpiredError("the interaction can no longer be answered")
         # An earlier run may have answered the command with this very text, or only promised it: an edit fits both.
@@ -3717,7 +3756,7 @@ class Dispatch:
 
     def __init__(self, app: App) -> None:
         self._app = app
-        self.slots = Slots(app.config.max_handlers)
+        self.slots = app.slots
         self._gate, self._taking = asyncio.Lock(), asyncio.Lock()
         self._remembered: dict[RecordId, tuple[Saved, float]] = {}
 
@@ -4003,18 +4042,28 @@ class Dispatch:
         if cls is None or not issubclass(cls, View):
             await ctx.save()
             return
-        view = decode_state(cls, saved)
         ctx.what = f"{cls.__name__}.on_expire"
+        if saved.shown < saved.version:
+            self._repair(saved)  # a crash came between, and nobody else knows of it any more
         await self._app.is_shown(saved.id)  # else what `close` shows could come after what `on_expire` shows
         async with self._app.lanes.enter(saved.id), self.slots:
-            ctx.bind(view, saved)
-            await self._try(ctx, functools.partial(view.on_expire, ctx))
-        if saved.place:  # what was claimed on the message
+            await self._try(ctx, functools.partial(self._end, ctx, cls, saved._replace(version=0, shown=-1)))
+        if saved.place and not (ctx.saved and ctx.saved.version):  # what was claimed on the message
             self._app.clean_up(Gone(channel=saved.place.channel, messages=(saved.place.message,)))
+
+    async def _end(self, ctx: EventContext, cls: type[View], saved: Saved) -> None:
+        view, ctx.ended = decode_state(cls, saved), True
+        ctx.bind(view, saved)
+        await view.on_expire(ctx)
 
     async def _repeat(self, ctx: EventContext, repeat: Repeat) -> None:
         # First of all the next time: it must come even if this run fails.
         await self._app.set_repeat(repeat)
+        if self._app.lanes.is_busy(
+            RecordId("", repeat.timer)
+        ):  # a run takes longer than its span: they must not pile up
+            await ctx.save()
+            return
         ctx.what = getattr(repeat.function, "__name__", "")
         async with self._app.lanes.enter(RecordId("", repeat.timer)), self.slots:  # never twice at once
             await self._try(ctx, functools.partial(repeat.function, ctx))
@@ -4608,7 +4657,9 @@ class App:
         self.texts: dict[str, Texts] = {"": Texts()}
         self.intents, self.activity = hikari.Intents.NONE, typing.cast("hikari.Activity | None", None)
         self.views, self.commands = Views(), dict[tuple[int, str], Command]()
-        self.listeners, self.repeats, self.lanes = dict[str, Listener](), dict[str, Repeat](), Lanes()
+        self.listeners, self.repeats = dict[str, Listener](), dict[str, Repeat]()
+        self.slots = Slots(config.max_handlers)
+        self.lanes = Lanes(self.slots)
         self._given_store = store
         self._tasks: set[asyncio.Task[Any]] = set()
         self._displays: dict[RecordId, Display] = {}
@@ -4712,9 +4763,11 @@ class App:
         left out.
         """
         self.views.require(cls)
-        if by not in ("", *cls.__struct_fields__):
+        names = dict(zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True))
+        if by and by not in names:
             raise ValueError(f"{cls.__name__} has no field {by!r}.")
-        query = Query(cls.registration.name, record_id(cls, prefix).key, by=by, limit=(top or 100) if by else 500)
+        by, limit = names.get(by, ""), (top or 100) if by else 500
+        query = Query(cls.registration.name, record_id(cls, prefix).key, by=by, limit=limit)
         async for saved in self._each(query):
             with contextlib.suppress(StateUnreadableError):
                 yield last_part(saved.id.key), decode_state(cls, saved)
@@ -4747,7 +4800,7 @@ class App:
 
         Raises LookupError when it is gone, StateUnreadableError, LayoutError.
         """
-        async with self.dispatch.slots.lent(), self.lanes.enter(id) as lane:
+        async with self.lanes.enter(id) as lane:
             saved, lane.saved = lane.saved or await self.store.load(id), None
             cls = self.views.classes.get(id.name)
             if saved is None or cls is None or not issubclass(cls, View):
@@ -5110,7 +5163,9 @@ async def poll(ctx: CommandContext, question: Annotated[str, "What to vote on"])
 
 @command("remind", "Be reminded of something.")
 async def remind(
-    ctx: CommandContext, after: Annotated[str, "When: 10m, 2h, 1d"], text: Annotated[str, "Of what"]
+    ctx: CommandContext,
+    after: Annotated[str, "When: 10m, 2h, 1d", Range(2, 20)],
+    text: Annotated[str, "Of what", Range(1, 1_900)],
 ) -> None:
     try:
         await ctx.later(after, reminder, ctx.channel_id, ctx.user.id, text)

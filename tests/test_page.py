@@ -1635,7 +1635,7 @@ async def test_pictures_and_files_that_the_bot_uploads_are_shown_and_can_be_fetc
 
 
 async def test_attachments_of_a_plain_message_are_pictures_and_cards(pages: Pages) -> None:
-    files = [
+    files: Any = [
         {"id": "1", "filename": "dot.svg", "url": RED_DOT, "size": 9, "content_type": "image/svg+xml"},
         {"id": "2", "filename": "SPOILER_end.txt", "url": "http://127.0.0.1:9/end.txt", "size": 2048,
          "content_type": "text/plain"},
@@ -1721,7 +1721,7 @@ async def test_boxes_radios_and_files_of_a_form_reach_the_bot(desk: Desk) -> Non
     await desk.dialog.get_by_label("Daily").check()
     await desk.dialog.get_by_label("Direct message").check()
     await desk.dialog.get_by_label("Keep it secret").check()
-    files = [{"name": name, "mimeType": "text/plain", "buffer": name.encode()} for name in ("a.txt", "b.txt")]
+    files: Any = [{"name": name, "mimeType": "text/plain", "buffer": name.encode()} for name in ("a.txt", "b.txt")]
     await desk.dialog.locator("input[type=file]").set_input_files(files)
     await expect(desk.dialog.locator(".chosen-name")).to_have_text(["a.txt", "b.txt"])
     await desk.dialog.get_by_role("button", name="Remove a.txt").click()
@@ -1788,7 +1788,7 @@ async def test_every_kind_of_option_reaches_the_bot(desk: Desk) -> None:
         await page.keyboard.press("Enter")
         await expect(page.get_by_role("combobox", name=name)).to_have_value(offered)
     await page.get_by_role("button", name="Add picture").click()
-    picture = {"name": "dot.png", "mimeType": "image/png", "buffer": PNG}
+    picture: Any = {"name": "dot.png", "mimeType": "image/png", "buffer": PNG}
     await page.locator(".command-fields input[type=file]").set_input_files(picture)
     await expect(page.locator(".command-fields .chosen-file")).to_contain_text("bytes")
     await page.get_by_role("button", name="Send").click()
@@ -2141,7 +2141,7 @@ async def test_how_far_the_clock_is_ahead_is_said(desk: Desk) -> None:
 
 
 async def test_a_person_sends_files(desk: Desk) -> None:
-    files = [
+    files: Any = [
         {"name": "dot.png", "mimeType": "image/png", "buffer": PNG},
         {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"Buy tea."},
     ]

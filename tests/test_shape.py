@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 # Lines of code: blank lines and prose are free, or the budgets would be kept by cutting what explains.
 FILE_LINES_MAX = 4000
-SECTION_LINES_MAX = 420
+SECTION_LINES_MAX = 430
 FUNCTION_LINES_MAX = 60
 FUNCTION_LINES_MEDIAN_BELOW = 9
 NESTING_MAX = 4
@@ -807,8 +807,8 @@ def long(lines: int) -> str:
 
 BAD: list[tuple[Rule, str, str]] = [
     (file_too_long, "pass\n" * 4001, "line 4001: the file has 4001 lines of code"),
-    (sections_too_long, GOOD + "x = 1\n" * 420, "section 2 has 422 lines of code"),
-    (sections_too_long, "pass\n" * 421 + GOOD, "section 0 has"),
+    (sections_too_long, GOOD + "x = 1\n" * 430, "section 2 has 432 lines of code"),
+    (sections_too_long, "pass\n" * 431 + GOOD, "section 0 has"),
     (functions_too_long, long(61), "line 1: f has 61 lines"),
     (median_function_too_long, long(3) + long(9) + long(20), "median function has 9"),
     (nested_too_deep, deep(5), "line 6: f nests"),

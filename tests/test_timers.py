@@ -336,11 +336,16 @@ async def test_it_never_runs_twice_at_once() -> None:
 
     async with ticking(beat) as (discord, app):
         await until(app.store.timers)
-        for _ in range(3):
+        for count in (1, 2, 3):
             discord.clock.advance(600)
             app.wake()
+
+            async def is_pending(count: int = count) -> bool:
+                return len(await app.store.pending()) == count
+
+            await until(is_pending)
             await until(lambda: running_now)
-            await asyncio.sleep(0.3)
+        await asyncio.sleep(0.1)
         go_on.set()
 
         async def has_ended() -> bool:

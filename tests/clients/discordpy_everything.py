@@ -71,7 +71,7 @@ async def quote(interaction: discord.Interaction, message: discord.Message) -> N
 
 
 class Everything(discord.ui.Modal, title="Everything"):
-    words = discord.ui.TextDisplay["Everything"]("Fill this in.")
+    words = discord.ui.TextDisplay[Any]("Fill this in.")
     text = discord.ui.Label["Everything"](text="Text", component=discord.ui.TextInput(required=False))
     who = discord.ui.Label["Everything"](text="Who", component=discord.ui.UserSelect())
     files = discord.ui.Label["Everything"](text="Files", component=discord.ui.FileUpload(max_values=2))

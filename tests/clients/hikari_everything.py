@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+from typing import Any
 
 import hikari
 import hikari.impl
@@ -29,7 +30,7 @@ def say(*words: object) -> None:
     print(*words, flush=True)
 
 
-def option(name: str, type_: hikari.OptionType, **more: bool) -> hikari.CommandOption:
+def option(name: str, type_: hikari.OptionType, **more: Any) -> hikari.CommandOption:
     return hikari.CommandOption(type=type_, name=name, description="x", is_required=True, **more)
 
 
