@@ -2613,7 +2613,7 @@ class Lanes:
         lane.users += 1
         try:
             self._waits[me] = lane
-            async with self._slots.lent() if lane.lock.locked() else contextlib.nullcontext():
+            async with self._slots.lent() if lane.users > 1 else contextlib.nullcontext():
                 await lane.lock.acquire()  # asyncio's lock lets its waiters in in the order they came
             del self._waits[me]
             lane.owner = me
