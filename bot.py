@@ -54,6 +54,7 @@ import asyncio
 import base64
 import binascii
 import contextlib
+import contextvars
 import dataclasses
 import datetime
 import enum
@@ -166,9 +167,10 @@ def write_json(value: Any) -> bytes:
 
 def moment(when: float | str | datetime.datetime) -> float:
     """Return the time meant, in seconds since 1970: a datetime, or that many seconds or "1h 30m" from now."""
-    if isinstance(when, datetime.datetime):
-        return when.timestamp()
-    return time.time() + seconds_of(when)
+    at = when.timestamp() if isinstance(when, datetime.datetime) else time.time() + seconds_of(when)
+    if not math.isfinite(at):
+        raise ValueError(f"{when!r} is no time")
+    return at
 
 
 def seconds_of(span: float | str) -> float:
@@ -1130,7 +1132,8 @@ class SQLiteStore(Store):
 
     async def fire(self, names: Sequence[str]) -> list[Event]:
         due = "SELECT key, due_at, body FROM timer WHERE bot=? AND due_at <= ? ORDER BY due_at LIMIT 100"
-        expired = f"SELECT {RECORD} FROM record WHERE bot=? AND expires_at <= ? AND {AMONG} LIMIT 100"
+        # "+" keeps SQLite from walking all records of this bot, once a second.
+        expired = f"SELECT {RECORD} FROM record WHERE +bot=? AND expires_at <= ? AND +{AMONG} LIMIT 100"
         now, among = self._now(), json.dumps(list(names))
         if not await self._read(f"{due.replace('100', '1')}", now) and not await self._read(expired, now, among):
             return []  # nothing is written as long as nothing is due
@@ -1145,25 +1148,26 @@ class SQLiteStore(Store):
                     Event(EventKey(f"expiry:{saved.id.name}:{saved.id.key}:{saved.version}"), write_json(saved))
                 )
                 db.execute(*self._put(saved._replace(data=b"")))
-            for event in events:
-                db.execute(*self._insert(event))
-            return events
+            return [event for event in events if db.execute(*self._insert(event)).rowcount]  # 0: it ran before
 
         return await self._write(fire)
 
     def clean_up(self, gone: Gone) -> asyncio.Future[int]:
-        where, values = "bot=? AND guild=?", [self.bot, gone.guild]
+        sql, values = "DELETE FROM record WHERE bot=? AND guild=?", (self.bot, gone.guild)
         if gone.channel is not None:
-            where, values = "bot=? AND message IS NOT NULL AND channel=?", [self.bot, gone.channel]
-            if gone.messages:
-                where, values = (
-                    f"{where} AND message IN (SELECT value FROM json_each(?))",
-                    [*values, json.dumps(gone.messages)],
-                )
-        return self._write(statements((f"DELETE FROM record WHERE {where}", tuple(values))))
+            sql, values = (
+                "DELETE FROM record WHERE bot=? AND message IS NOT NULL AND channel=?",
+                (self.bot, gone.channel),
+            )
+        if gone.messages:  # happens often, and must not walk all records
+            among = "message IN (SELECT value FROM json_each(?))"
+            sql = f"DELETE FROM record INDEXED BY record_place WHERE bot=? AND channel=? AND {among}"
+            values = (*values, json.dumps(gone.messages))
+        return self._write(statements((sql, values)))
 
     async def behind(self) -> list[Saved]:
-        sql = f"SELECT {RECORD} FROM record WHERE bot=? AND shown < version AND message IS NOT NULL AND {LIVES}"
+        table = "record INDEXED BY record_behind"
+        sql = f"SELECT {RECORD} FROM {table} WHERE bot=? AND shown < version AND message IS NOT NULL AND {LIVES}"
         return [saved_from(row) for row in await self._read(sql, self._now())]
 
     def note_shown(self, id: RecordId, version: int, place: Place | None) -> None:
@@ -2227,6 +2231,8 @@ class Views:
         try:
             seconds_of(registration.state.ttl or 0)
             check_fields(cls)
+            if not issubclass(cls, View) and [each.name for each in msgspec.structs.fields(cls) if each.required]:
+                raise OperatorError(f"{cls.__name__}: there is always a first time. Give every field a default.")
         except (ValueError, TypeError, AttributeError) as error:
             raise OperatorError(f"{cls.__name__}: {error}. Write for example state=InStore(ttl=DAY).") from None
         self.classes[name] = cls
@@ -2488,6 +2494,10 @@ async def create_record(store: Store, view: V, key: str, now: float, ttl: float 
     saved = saved if ttl is None else saved._replace(expires_at=now + seconds_of(ttl))
     lay_out(view, saved.id)  # what cannot be shown is not saved
     if isinstance(view.registration.state, InMessage):
+        if ttl is not None:
+            raise LayoutError(
+                f"view {view.registration.name} is kept in its message, and never expires. Leave out ttl=."
+            )
         return view, saved._replace(version=1, shown=1)
     try:
         await store.commit([saved], None)
@@ -2562,7 +2572,7 @@ class Lane:
     def __init__(self) -> None:
         self.lock, self.users = asyncio.Lock(), 0
         self.saved: Saved | None = None
-        self.owner: asyncio.Task[Any] | None = None
+        self.owner: object = None
 
 
 class Slots(asyncio.Semaphore):
@@ -2577,55 +2587,73 @@ class Slots(asyncio.Semaphore):
         self._at_work.add(asyncio.current_task())
 
     async def __aexit__(self, *error: Any) -> None:
-        self._at_work.discard(asyncio.current_task())
-        await super().__aexit__(*error)
+        if (me := asyncio.current_task()) in self._at_work:
+            self._at_work.discard(me)
+            await super().__aexit__(*error)
 
     @contextlib.asynccontextmanager
     async def lent(self) -> AsyncGenerator[None]:
         """Do without the slot of this task, if it has one, and take it again at the end."""
-        has_one = asyncio.current_task() in self._at_work
+        me = asyncio.current_task()
+        has_one = me in self._at_work
         if has_one:
+            self._at_work.discard(me)
             self.release()
         try:
             yield
         finally:
             if has_one:
-                await self.acquire()
+                await self.acquire()  # when this is cancelled, there is none to give back
+                self._at_work.add(me)
 
 
 class Lanes:
     """The queues in front of all records that somebody is at. Who waits in one lends its slot meanwhile."""
 
+    # Who waits for whom: an event, also in the tasks that its handler makes; elsewhere the task.
+    holder = contextvars.ContextVar[object]("holder", default=None)
+
     def __init__(self, slots: Slots) -> None:
         self._slots = slots
         self._lanes: dict[RecordId, Lane] = {}
-        self._waits: dict[asyncio.Task[Any] | None, Lane] = {}
+        self._waits: dict[object, list[Lane]] = {}
 
     @contextlib.asynccontextmanager
     async def enter(self, id: RecordId) -> AsyncGenerator[Lane]:
         """Have the record to oneself, after those who came before. Raises RuntimeError when that would never be."""
-        lane, me = self._lanes.setdefault(id, Lane()), asyncio.current_task()
-        owner = lane.owner
-        while owner and owner is not me:
-            owner = self._waits[owner].owner if owner in self._waits else None
-        if owner:
+        lane, me = self._lanes.setdefault(id, Lane()), self.holder.get() or asyncio.current_task()
+        if self._is_held_up_by(lane, me):
             raise RuntimeError(f"{id.name} {id.key} would wait for itself: its holder waits for what is held here.")
         lane.users += 1
         try:
-            self._waits[me] = lane
+            self._waits.setdefault(me, []).append(lane)
             async with self._slots.lent() if lane.users > 1 else contextlib.nullcontext():
                 await lane.lock.acquire()  # asyncio's lock lets its waiters in in the order they came
-            del self._waits[me]
+            self._waits[me].remove(lane)
             lane.owner = me
             yield lane
         finally:
-            self._waits.pop(me, None)
+            waits = self._waits.pop(me, [])
             if lane.owner is me:
                 lane.owner = None
                 lane.lock.release()
+            else:
+                waits.remove(lane)
+            if waits:
+                self._waits[me] = waits
             lane.users -= 1
             if not lane.users:
                 del self._lanes[id]
+
+    def _is_held_up_by(self, lane: Lane, me: object) -> bool:
+        owners, seen = [lane.owner], set[object]()
+        while owners:
+            if (owner := owners.pop()) is me:
+                return True
+            if owner is not None and owner not in seen:
+                seen.add(owner)
+                owners += [each.owner for each in self._waits.get(owner, ())]
+        return False
 
     def is_busy(self, id: RecordId) -> bool:
         """Return whether somebody has the record, or waits for it."""
@@ -2758,13 +2786,13 @@ class EventContext:
         """The records that were asked for."""
         return frozenset(self._records)
 
-    def start_over(self) -> None:
-        """Forget what a run that met a conflict has done to records."""
+    def start_over(self, *, again: bool = False) -> None:
+        """Forget what a run has done to records; it may run `again`, and then makes things of the same keys."""
         self._records.clear()
         self._removed.clear()
         self._timers.clear()
         self._posted.clear()
-        self._made = 0
+        self._made = 0 if again else self._made
 
     @property
     def is_saved(self) -> bool:
@@ -2776,9 +2804,15 @@ class EventContext:
         async with self._queued():
             await to_its_end(self.app.spawn(self._save(more)))
 
-    def _queued(self) -> contextlib.AbstractAsyncContextManager[None]:
-        # Whoever runs again after a conflict has its records for itself, and waits for no more: others may want them.
-        return self.app.lanes.hold(() if self.held else {saved.id for saved in self.changes()})
+    @contextlib.asynccontextmanager
+    async def _queued(self) -> AsyncGenerator[None]:
+        others = {saved.id for saved in self.changes()} - self.held
+        async with contextlib.AsyncExitStack() as stack:
+            with contextlib.suppress(
+                RuntimeError
+            ):  # two that would wait for each other: the versions tell who was first
+                await stack.enter_async_context(self.app.lanes.hold(others))
+            yield
 
     async def _save(self, more: Sequence[Saved]) -> None:
         changed, timers = [*self.changes(), *more], [*self._timers]
@@ -2971,6 +3005,7 @@ async def post(
     message = await app.rest.create_message(channel, **body, flags=flags_of(body, False), nonce=key)
     if saved:
         app.store.note_shown(saved.id, saved.version, Place(message.channel_id, message.id, False, message.guild_id))
+        await app.store.flush()  # from now on `find` finds it
     return message
 
 
@@ -2979,7 +3014,7 @@ def body_of(what: str | View | Layout, saved: Saved | None, where: str) -> Body:
     if isinstance(what, str):
         what = Plain(what)
     if isinstance(what, View):
-        return lay_out(what, saved.id if saved else RecordId(what.registration.name, IN_MESSAGE))
+        return lay_out(what, saved.id if saved else RecordId(what.registration.name, new_key()))
     return assemble(lambda: what, no_handler, where)
 
 
@@ -3015,6 +3050,10 @@ def listen(
     needed = union((intents, *hikari.events.base_events.get_required_intents_for(event)))
 
     def mark(function: F) -> F:
+        if is_marked(function, "listener"):
+            raise OperatorError(
+                f"{getattr(function, '__name__', '?')}: write one @listen, and a function for each event."
+            )
         function.__dict__["listener"] = Listener(function, event, durable, needed)
         return function
 
@@ -3165,7 +3204,7 @@ class Context(EventContext):
         changed was changed by somebody else, and in a command ExpiredError when it is too late.
         """
         saved = None
-        await self.save_first(what)
+        await self.save_first(what, ttl)
         if isinstance(what, View):
             key = self.next_key(what)
             what, saved = await create_record(self.app.store, self.app.known(what), key, time.time(), ttl)
@@ -3180,10 +3219,12 @@ class Context(EventContext):
             place = Place(message.channel_id, message.id, ephemeral, self._interaction.guild_id)
             self.app.store.note_shown(saved.id, saved.version, place)
 
-    async def save_first(self, what: str | View | Layout) -> None:
-        """Commit what was changed, or set for later, before the person is told `what`. Raises LayoutError."""
+    async def save_first(self, what: str | View | Layout, ttl: float | str | None = None) -> None:
+        """Commit what was changed, or set for later, before the person is told `what`. Raises what telling it would."""
         if self.changes() or self._timers:
-            body_of(what, None, "respond")  # what cannot be said must not be found out after the commit
+            if isinstance(what, View):  # what cannot be said must not be found out after the commit
+                first_saved(self.app.known(what), RecordId(what.registration.name, new_key()), seconds_of(ttl or 0))
+            body_of(what, None, "respond")
             await self.save()
 
     async def open(self, form: Form, *args: Any, then: Handler | None = None) -> None:
@@ -3715,8 +3756,8 @@ class Display:
             self._via = next((click for click in reversed(clicks) if click.webhook), self._via)
             via = self._via.webhook if self._via else None
             return "shown" if self._place is None else await edit_message(self._app.rest, self._place, via, body)
-        except hikari.BadRequestError as error:
-            log.error("%s %s: Discord refuses its message: %s", *self._id, error)
+        except (hikari.BadRequestError, FileNotFoundError, PermissionError, IsADirectoryError) as error:
+            log.error("%s %s: its message cannot be sent: %s", *self._id, error)
             return "shown"  # as good as shown: the next version may be taken
 
     async def _pause(self, seconds: float) -> None:
@@ -3805,6 +3846,7 @@ class Dispatch:
     async def run(self, event: Event, *, alone: bool = False) -> None:
         """Run one accepted event to its end, after those before it. `alone`: nothing else is started meanwhile."""
         ctx: EventContext | None = None
+        self._app.lanes.holder.set(event)
         try:
             ctx, run = self._read(event)
             if isinstance(ctx, Context):
@@ -3822,9 +3864,10 @@ class Dispatch:
                 await self._settle(ctx)
         except StoreError as error:
             self._app.stop(error)
-        except (Exception, asyncio.CancelledError) as error:
+        except BaseException as error:
             task = asyncio.current_task()
-            if isinstance(error, asyncio.CancelledError) and task and task.cancelling():
+            cancelled = isinstance(error, asyncio.CancelledError) and task and task.cancelling()
+            if cancelled or isinstance(error, SystemExit | KeyboardInterrupt):
                 raise  # the bot is stopping: the event stays in the inbox
             await self._fail(ctx, event, error)
 
@@ -3904,7 +3947,7 @@ class Dispatch:
                     if attempt == HANDLER_TRIES or ctx.applied or ctx.said:
                         raise
             wanted |= ctx.touched
-            ctx.start_over()
+            ctx.start_over(again=True)
 
     async def _command(self, ctx: CommandContext, command: Command, given: Sequence[JSON]) -> None:
         async with self.slots:
@@ -4801,6 +4844,7 @@ class App:
         Raises LookupError when it is gone, StateUnreadableError, LayoutError.
         """
         async with self.lanes.enter(id) as lane:
+            await self.store.flush()  # where its message is may have been noted just now
             saved, lane.saved = lane.saved or await self.store.load(id), None
             cls = self.views.classes.get(id.name)
             if saved is None or cls is None or not issubclass(cls, View):

@@ -197,3 +197,161 @@ async def test_a_view_may_delete_its_message_renew_itself_or_show_its_end_when_i
     assert await end_by("delete") == (-1, None, [])
     assert await end_by("show") == (7, None, [])
     assert await end_by("renew") == (7, 7, [])
+
+
+async def test_what_runs_all_the_time_does_not_walk_all_records(tmp_path: Path) -> None:
+    """By SQLite's own word: what it would search by."""
+    store = bot.SQLiteStore(str(tmp_path / "bot.db"), bot.BotId(1))
+    await store.open()
+    seen: list[str] = []
+    private: Any = store
+    for connection in (private._reader, private._db):
+        await private._call(connection, lambda db: db.set_trace_callback(seen.append))
+    await store.fire(["poll"])
+    await store.clean_up(bot.Gone(channel=1, messages=(2, 3)))
+    await store.behind()
+    await store.close()
+    asked = [sql for sql in seen if "record" in sql]
+    assert len(asked) >= 3
+    for sql in asked:
+        plan = " ".join(row[3] for row in kit.rows(tmp_path / "bot.db", f"EXPLAIN QUERY PLAN {sql}"))
+        assert "USING INDEX record_" in plan, (sql, plan)
+
+
+async def test_giving_up_to_wait_for_a_view_makes_no_slot() -> None:
+    together, most = 0, 0
+    ids: list[bot.RecordId] = []
+
+    async def slow(self: Any, ctx: ComponentContext) -> None:
+        nonlocal together, most
+        together += 1
+        most = max(most, together)
+        await asyncio.sleep(0.4)
+        together -= 1
+        await ctx.rerender()
+
+    @bot.command("try", "Try.")
+    async def attempt(ctx: CommandContext) -> None:
+        try:
+            async with asyncio.timeout(0.1):
+                await ctx.app.update(ids[0], lambda each: None)
+        except TimeoutError:
+            pass
+        await ctx.respond("tried")
+
+    async with playing(slow, attempt, max_handlers=1) as play:
+        ids.append(record_of(play.message))
+        other = play.beside((await play.alice.command("post")).message)
+        for _ in range(3):
+            async with play.app.lanes.enter(ids[0]):
+                await asyncio.gather(play.discord.user("bob").command("try"), other.click("carol"))
+        await play.at_rest()
+        await asyncio.gather(play.click("alice"), other.click("bob"))
+        await play.at_rest()
+        assert most == 1
+
+
+async def test_what_on_error_sends_is_no_copy_of_what_the_handler_sent() -> None:
+    async def press(self: Any, ctx: ComponentContext) -> None:
+        assert ctx.channel_id
+        await ctx.send(ctx.channel_id, "Working on it")
+        raise ValueError("no")
+
+    async def on_error(self: Any, ctx: ComponentContext, error: Exception) -> None:
+        await ctx.send(ctx.channel_id, "It failed, sorry")
+
+    async with playing(view(press, members={"on_error": on_error})) as play:
+        await play.click()
+        await play.at_rest()
+        assert {"Working on it", "It failed, sorry"} <= {each["content"] for each in play.discord.messages()}
+
+
+async def test_nothing_is_committed_before_an_answer_that_cannot_be_given() -> None:
+    async def press(self: Any, ctx: ComponentContext, text: str) -> None: ...
+
+    class Long(bot.View):
+        text: str
+
+        def render(self) -> bot.Layout:
+            return bot.Row(bot.Button(self.press, self.text, label="x"))
+
+        @bot.handler
+        async def press(self, ctx: ComponentContext, text: str) -> None: ...
+
+    long = register(name="long")(Long)
+
+    @bot.command("give", "Give.")
+    async def give(ctx: CommandContext, how: str) -> None:
+        score = await ctx.record(Score, 1)
+        score.points += 1
+        if how == "too long":
+            await ctx.respond(long("x" * 78))
+        else:
+            await ctx.respond(long("x"), ttl="2 hours")
+
+    async with playing(Counting.press, Score, long, give) as play:
+        for how in ("too long", "no span"):
+            await play.alice.command("give", how=how)
+        assert [each.applied for each in await play.failed()] == [False, False]
+        assert await points(play.app) == 0
+
+
+async def test_a_record_one_has_to_oneself_is_not_lost_to_a_handler_that_holds_another() -> None:
+    entered, answered = asyncio.Event(), asyncio.Event()
+
+    @bot.command("both", "Both.")
+    async def both(ctx: CommandContext) -> None:
+        second = await ctx.record(Score, 2)
+        await ctx.respond("hi")
+        first = await ctx.record(Score, 1)
+        answered.set()
+        await entered.wait()
+        first.points += 1
+        second.points += 1
+
+    async with playing(Counting.press, Score, both) as play:
+        used = asyncio.ensure_future(play.alice.command("both"))
+        await answered.wait()
+        async with play.app.record(Score, 2) as score:
+            entered.set()
+            await asyncio.sleep(0.3)
+            score.points += 100
+        await used
+        await play.failed()
+        assert await points(play.app, 2) >= 100
+
+
+async def test_a_picture_that_is_gone_holds_up_no_end(tmp_path: Path) -> None:
+    picture = tmp_path / "a.txt"
+    picture.write_text("here")
+    ended: list[int] = []
+
+    async def on_expire(self: Any, ctx: EventContext) -> None:
+        ended.append(self.count)
+
+    def render(self: Any) -> bot.Layout:
+        from pathlib import Path
+
+        return [bot.File(Path(str(picture))), bot.Row(bot.Button(self.press, label=f"{self.count}"))]
+
+    cls = view(members={"on_expire": on_expire, "render": render}, state=InStore(ttl=3))
+    async with playing(cls) as play:
+        picture.unlink()
+        await play.click()
+        await until(lambda: ended)
+
+
+def test_what_could_not_be_kept_or_heard_is_refused_where_it_is_listed() -> None:
+    class Needs(Record):
+        points: int
+
+    app = bot.App(bot.Config())
+    for thing, sentence in (
+        (register(name="needs")(Needs), "Needs: there is always a first time. Give every field a default."),
+    ):
+        try:
+            app.add(thing)
+        except bot.OperatorError as error:
+            assert sentence in str(error)
+        else:
+            raise AssertionError(thing)
