@@ -23,7 +23,7 @@ play: $(VENV)/ready ## start the playground with the bot in it: no account, no i
 	$(PY) bot.py playground $(ARGS)
 
 test: $(VENV)/ready-dev ## run every test except the long storms
-	$(PY) -m pytest -m "not long" $(ARGS)
+	$(PY) -m pytest -m "not long" --reruns 2 $(ARGS)
 
 check: $(VENV)/ready-dev ## lint, check the types and validate the bot without connecting
 	$(PY) -m ruff check bot.py playground tests

@@ -1142,13 +1142,15 @@ class SQLiteStore(Store):
             rows = db.execute(due, (self.bot, now)).fetchall()
             for row in rows:
                 db.execute(*self._set(Timer(row[0], None)))
-            events = [Event(EventKey(f"{key}@{due_at:.0f}"), body) for key, due_at, body in rows]
+            # A name of its own for each: a clock that went back, or a view that was renewed, comes there once more.
+            events = [Event(EventKey(f"{key}@{secrets.token_hex(4)}"), body) for key, _, body in rows]
             for saved in map(saved_from, db.execute(expired, (self.bot, now, among)).fetchall()):
-                events.append(
-                    Event(EventKey(f"expiry:{saved.id.name}:{saved.id.key}:{saved.version}"), write_json(saved))
-                )
+                key = EventKey(f"expiry:{saved.id.name}:{saved.id.key}@{secrets.token_hex(4)}")
+                events.append(Event(key, write_json(saved)))
                 db.execute(*self._put(saved._replace(data=b"")))
-            return [event for event in events if db.execute(*self._insert(event)).rowcount]  # 0: it ran before
+            for event in events:
+                db.execute(*self._insert(event))
+            return events
 
         return await self._write(fire)
 
@@ -1292,7 +1294,8 @@ class Component:
     ) -> None:
         self.call, self.upload = call, upload
         given = {name: value for name, value in fields.items() if value is not None or name == "accessory"}
-        self.fields: JSON = {"type": kind, **given}
+        switches = {name: bool(given[name]) for name in given.keys() & {"spoiler", "disabled", "divider", "required"}}
+        self.fields: JSON = {"type": kind, **given, **switches}
 
     def build(self, name_id: NameId) -> JSON:
         """Return its JSON."""
@@ -1834,6 +1837,8 @@ def check_lengths(payload: JSON, lengths: tuple[tuple[str, int, int], ...], at: 
             unit = "entries"
         elif not isinstance(value, str):
             raise LayoutError(f'{at}: {name} is {value!r} and must be text. Write f"{{…}}" or str(…).')
+        elif re.search("[\ud800-\udfff]", value):
+            raise LayoutError(f"{at}: {name} has half a character in it (a lone surrogate), which nothing can send.")
         if name in payload and not low <= len(value) <= high:
             raise LayoutError(f"{at}: {name} has {len(value)} {unit}; Discord allows {low} to {high:,}.")
 
@@ -3757,7 +3762,10 @@ class Display:
             via = self._via.webhook if self._via else None
             return "shown" if self._place is None else await edit_message(self._app.rest, self._place, via, body)
         except (hikari.BadRequestError, FileNotFoundError, PermissionError, IsADirectoryError) as error:
-            log.error("%s %s: its message cannot be sent: %s", *self._id, error)
+            refused = isinstance(error, hikari.BadRequestError)
+            log.error(
+                "%s %s: %s: %s", *self._id, "Discord refuses its message" if refused else "it cannot be sent", error
+            )
             return "shown"  # as good as shown: the next version may be taken
 
     async def _pause(self, seconds: float) -> None:
@@ -4919,8 +4927,8 @@ class App:
         """Put an event into the inbox and, when it is on disk, on its way."""
         try:
             accepted = self.store.accept(event, cursor)
-        except StoreError as error:  # it refused an earlier one; hikari would only log this, with a traceback
-            self.stop(error)
+        except StoreError as error:  # it refused an earlier one, whose reason is about to be told and says more
+            asyncio.get_running_loop().call_soon(self.stop, error)
         else:
             accepted.add_done_callback(functools.partial(self._accepted, event))
 

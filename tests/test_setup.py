@@ -95,7 +95,7 @@ def test_test_installs_the_tools_too_and_runs_all_but_the_long_storms(folder: Pa
     steps = run("make", "-n", "test", cwd=folder).splitlines()
     installs = [step.rpartition(" ")[2] for step in steps if INSTALL in step]
     assert installs == ["requirements.txt", "requirements-dev.txt"]
-    assert steps[-1].rstrip() == '.venv/bin/python -m pytest -m "not long"'
+    assert steps[-1].rstrip() == '.venv/bin/python -m pytest -m "not long" --reruns 2'
 
 
 def test_crash_runs_the_long_storms(folder: Path) -> None:

@@ -123,7 +123,8 @@ async def filled(path: Path, bot: BotId = BOT) -> None:
             (bot,),
         )
         db.execute(
-            f"INSERT INTO record {numbers} SELECT ?, 'poll', 'old' || n, 1, 1, x'7B7D', 1, 7, n, 0, 1 FROM n", (bot,)
+            f"INSERT INTO record {numbers} SELECT ?, 'poll', 'old' || n, 1, 1, x'7B7D', 1, 7, n, 0, 1, NULL FROM n",
+            (bot,),
         )
 
 
