@@ -1799,7 +1799,8 @@ def check_component(payload: JSON, at: str = "") -> None:
         raise LayoutError(f"{at}: a button needs a label or an emoji.")
     if kind == BUTTON and not payload.get("sku_id", "0").isdecimal():
         raise LayoutError(f"{at}: {payload['sku_id']} is no product's id.")
-    if kind == CONTAINER and not 0 <= payload.get("accent_color", 0) <= 0xFFFFFF:
+    accent = payload.get("accent_color", 0)
+    if not isinstance(accent, int) or not 0 <= accent <= 0xFFFFFF:
         raise LayoutError(f"{at}: its accent is no colour. Write it as 0xRRGGBB.")
     low, high = payload.get("min_length", 0), payload.get("max_length", TEXT_MAX)
     if not (0 <= low <= high and 1 <= high <= TEXT_MAX):
