@@ -121,15 +121,14 @@ MINUTE, HOUR, DAY, WEEK = 60, 3_600, 86_400, 604_800  # seconds
 AUTO_DEFER_AFTER_S = 2.0  # Discord wants the first answer within 3 s of the click
 KEYS_KEPT_S = DAY  # how long a done event's key is kept to recognise its copies
 BATCH_OPS_MAX = 256  # operations in one transaction
+FIRED_AT_ONCE_MAX = 100  # timers, and expired records, in one operation
 LAZY_WRITE_AFTER_S = 0.5  # what may be lost waits at most this long for a transaction to join
 HELLO_WITHIN_S = 10.0  # a gateway host that takes the connection and says nothing is left after so long
 SESSION_AGE_MAX_S = 30 * DAY  # then a new one: a session resumed for months was seen to lose its intents
 REMEMBERED_S = 15 * MINUTE  # a click on an older state of a message, carried in it, arrives within this
 HANDLER_TRIES = 3  # how often a click whose state was changed under it runs again on the fresh state
 SHOW_RETRY_S = (1, 2, 4, 8, 16, 30, 60)  # pauses between attempts to repair a message; the last one repeats
-ALONE_MAX_S = (
-    10.0  # an event that may have killed the process has it for itself so long; a waiting handler holds up nobody
-)
+ALONE_MAX_S = 10.0  # an event that may have killed the process has it for itself so long, and then waits with others
 LOOP_LAG_MAX_S = 1.0  # a handler that holds the event loop longer is named in the log
 CUSTOM_ID_MAX = 100  # characters, for Discord
 ALREADY_ACKNOWLEDGED = 40060  # Discord's code for a second first answer
@@ -1131,20 +1130,20 @@ class SQLiteStore(Store):
         return [Timer(*row) for row in await self._read(sql)]
 
     async def fire(self, names: Sequence[str]) -> list[Event]:
-        due = "SELECT key, due_at, body FROM timer WHERE bot=? AND due_at <= ? ORDER BY due_at LIMIT 100"
+        due = "SELECT key, body FROM timer WHERE bot=? AND due_at <= ? ORDER BY due_at LIMIT ?"
         # "+" keeps SQLite from walking all records of this bot, once a second.
-        expired = f"SELECT {RECORD} FROM record WHERE +bot=? AND expires_at <= ? AND +{AMONG} LIMIT 100"
+        expired = f"SELECT {RECORD} FROM record WHERE +bot=? AND expires_at <= ? AND +{AMONG} LIMIT ?"
         now, among = self._now(), json.dumps(list(names))
-        if not await self._read(f"{due.replace('100', '1')}", now) and not await self._read(expired, now, among):
+        if not await self._read(due, now, 1) and not await self._read(expired, now, among, 1):
             return []  # nothing is written as long as nothing is due
 
         def fire(db: sqlite3.Connection) -> list[Event]:
-            rows = db.execute(due, (self.bot, now)).fetchall()
+            rows = db.execute(due, (self.bot, now, FIRED_AT_ONCE_MAX)).fetchall()
             for row in rows:
                 db.execute(*self._set(Timer(row[0], None)))
             # A name of its own for each: a clock that went back, or a view that was renewed, comes there once more.
-            events = [Event(EventKey(f"{key}@{secrets.token_hex(4)}"), body) for key, _, body in rows]
-            for saved in map(saved_from, db.execute(expired, (self.bot, now, among)).fetchall()):
+            events = [Event(EventKey(f"{key}@{secrets.token_hex(4)}"), body) for key, body in rows]
+            for saved in map(saved_from, db.execute(expired, (self.bot, now, among, FIRED_AT_ONCE_MAX)).fetchall()):
                 key = EventKey(f"expiry:{saved.id.name}:{saved.id.key}@{secrets.token_hex(4)}")
                 events.append(Event(key, write_json(saved)))
                 db.execute(*self._put(saved._replace(data=b"")))
@@ -1683,16 +1682,12 @@ def assemble(render: Callable[[], Layout], name_id: NameId, where: str) -> Body:
         raise LayoutError(f"{where}: {error}") from None
     except (TypeError, AttributeError, LookupError) as error:
         raise LayoutError(f"{where}: a component was given a value of a wrong type: {error}") from error
-    check_files((file for part in parts for file in files_of(part)), where)
+    files = [[*part.files()] for part in parts]
+    check_files(itertools.chain.from_iterable(files), where)
     older = {"content": plain_one.content or None, "embeds": [*plain_one.embeds]} if plain_one else {}
-    built = [Built(*pair) for pair in zip(payloads, map(files_of, parts), strict=True)]
+    built = [Built(*pair) for pair in zip(payloads, files, strict=True)]
     # Who is named hears of it; nobody's text can call @everyone or a role. hikari's own default calls nobody.
     return older | {"components": built, "user_mentions": True}
-
-
-def files_of(component: Component) -> list[File_]:
-    """Return the files that go with a component and those in it."""
-    return [*component.files()]
 
 
 def check_files(files: Iterable[Any], where: str) -> None:
@@ -2801,9 +2796,9 @@ class EventContext:
         self._made = 0 if again else self._made
 
     @property
-    def is_saved(self) -> bool:
-        """Whether nothing is left to commit."""
-        return self.applied and not self._timers and not self.changes()
+    def is_changed(self) -> bool:
+        """Whether records were changed, or timers set, that are not saved yet."""
+        return bool(self._timers or self.changes())
 
     async def save(self, *more: Saved) -> None:
         """Commit what was changed, the timers, and that this event is applied. Raises StateConflictError."""
@@ -2951,8 +2946,13 @@ class EventContext:
         await self._change(disabled(lay_out(view, saved.id)))
 
     async def _change(self, body: Body) -> None:
-        if self.place is None or await edit_message(self.app.rest, self.place, None, body) != "shown":
+        if self.place is None or await edit_message(self.app.rest, self.place, self.webhook, body) != "shown":
             log.info("%s: its message is gone or out of reach", self.what)
+
+    @property
+    def webhook(self) -> tuple[int, str] | None:
+        """Application and token to change the message with, where there is a click that allows it."""
+        return None
 
     async def close(self) -> None:
         """End the view now, as if its ttl were over: `on_expire` runs at once, and later clicks find no state."""
@@ -3227,7 +3227,7 @@ class Context(EventContext):
 
     async def save_first(self, what: str | View | Layout, ttl: float | str | None = None) -> None:
         """Commit what was changed, or set for later, before the person is told `what`. Raises what telling it would."""
-        if self.changes() or self._timers:
+        if self.is_changed:
             if isinstance(what, View):  # what cannot be said must not be found out after the commit
                 first_saved(self.app.known(what), RecordId(what.registration.name, new_key()), seconds_of(ttl or 0))
             body_of(what, None, "respond")
@@ -3254,8 +3254,10 @@ class Context(EventContext):
                 f"{method} takes no {cls}. Write: async def {method}(self, ctx: ComponentContext, form: {cls})"
             )
         route.check(args)
-        custom_id, _ = encode_id(id, method, args), form.build()  # what Discord would refuse must not be saved first
-        await self.save_first("…")
+        custom_id = encode_id(id, method, args)
+        if self.is_changed:
+            form.build()  # what Discord would refuse must not be found out after the commit
+            await self.save()
         await self.open_as(form, custom_id)
 
     async def open_as(self, form: Form, custom_id: str) -> None:
@@ -3398,10 +3400,8 @@ class ComponentContext(Context):
         if self.shown:
             await asyncio.sleep(0)  # the display goes first: the later wish is what stays
         is_here = self.place and not self.elsewhere
-        if is_here and await self.answer_first(Reply.MESSAGE_UPDATE, Answer.UPDATED, **body):
-            return
-        if self.place is None or await edit_message(self.app.rest, self.place, self.webhook, body) != "shown":
-            log.info("%s: its message is gone or out of reach", self.event.key)
+        if not is_here or not await self.answer_first(Reply.MESSAGE_UPDATE, Answer.UPDATED, **body):
+            await super()._change(body)
 
     async def _delete_message(self) -> None:
         if self.place:
@@ -3942,7 +3942,7 @@ class Dispatch:
                 ctx.held = wanted
                 try:
                     await work()
-                    if not ctx.is_saved:
+                    if not ctx.applied or ctx.is_changed:
                         await ctx.save()
                     return
                 except NotInServerError:
@@ -3967,8 +3967,8 @@ class Dispatch:
     async def _run_command(self, ctx: CommandContext, command: Command, given: Sequence[JSON]) -> None:
         if not await self._is_ready(ctx, f"/{command.name}:{int(command.type)}", command.cooldown):
             return
-        if hikari.InteractionMember in command.hints.values() and ctx.member:
-            pass  # outside of a server, asking for the member ends it with a sentence
+        if hikari.InteractionMember in command.hints.values() and not ctx.in_guild:
+            raise NotInServerError("an option is a member of a server")
         function: Any = command.function
         if command.type in MENUS:
             given = [{"name": name, "value": ctx.target} for name in command.hints]
