@@ -218,37 +218,35 @@ async def test_what_runs_all_the_time_does_not_walk_all_records(tmp_path: Path) 
         assert "USING INDEX record_" in plan, (sql, plan)
 
 
-async def test_giving_up_to_wait_for_a_view_makes_no_slot() -> None:
-    together, most = 0, 0
-    ids: list[bot.RecordId] = []
+async def test_giving_up_to_wait_for_a_slot_that_was_lent_makes_no_slot() -> None:
+    slots, together, most, taken, ends = bot.Slots(1), 0, 0, asyncio.Event(), asyncio.Event()
 
-    async def slow(self: Any, ctx: ComponentContext) -> None:
+    async def work() -> None:
         nonlocal together, most
-        together += 1
-        most = max(most, together)
-        await asyncio.sleep(0.4)
-        together -= 1
-        await ctx.rerender()
+        async with slots:
+            together += 1
+            most = max(most, together)
+            taken.set()
+            await ends.wait()
+            together -= 1
 
-    @bot.command("try", "Try.")
-    async def attempt(ctx: CommandContext) -> None:
-        try:
-            async with asyncio.timeout(0.1):
-                await ctx.app.update(ids[0], lambda each: None)
-        except TimeoutError:
-            pass
-        await ctx.respond("tried")
+    async def lends_and_gives_up() -> None:
+        async with slots:
+            try:
+                async with asyncio.timeout(0.1), slots.lent():
+                    await taken.wait()
+            except TimeoutError:
+                pass
 
-    async with playing(slow, attempt, max_handlers=1) as play:
-        ids.append(record_of(play.message))
-        other = play.beside((await play.alice.command("post")).message)
-        for _ in range(3):
-            async with play.app.lanes.enter(ids[0]):
-                await asyncio.gather(play.discord.user("bob").command("try"), other.click("carol"))
-        await play.at_rest()
-        await asyncio.gather(play.click("alice"), other.click("bob"))
-        await play.at_rest()
-        assert most == 1
+    lender = asyncio.create_task(lends_and_gives_up())
+    await asyncio.sleep(0)
+    workers = [asyncio.create_task(work()) for _ in range(3)]
+    await lender
+    await asyncio.sleep(0.05)
+    assert (together, most) == (1, 1)
+    ends.set()
+    await asyncio.gather(*workers)
+    assert most == 1
 
 
 async def test_what_on_error_sends_is_no_copy_of_what_the_handler_sent() -> None:
