@@ -19,8 +19,8 @@ STALE  := $(if $(HAVE),$(if $(and $(filter-out none,$(HAVE)),$(filter $(WANT),$(
 help: ## list these targets
 	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / {printf "  make %-6s %s\n", $$1, $$2}' Makefile
 
-play: $(VENV)/ready ## start the playground with the bot in it: no account, no internet
-	$(PY) bot.py playground $(ARGS)
+play: $(VENV)/ready ## start the playground with the bot in it: no account, no internet (over HTTP: MODE=rest)
+	$(PY) bot.py playground $(if $(MODE),--mode $(MODE) )$(ARGS)
 
 test: $(VENV)/ready-dev ## run every test except the long storms
 	$(PY) -m pytest -m "not long" --reruns 2 $(ARGS)
