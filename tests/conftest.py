@@ -1,4 +1,4 @@
-"""For all tests: nothing leaves this machine, and what a storm came to is told at the end."""
+"""For all tests: nothing leaves this machine, some have it for themselves, and what a storm came to is told at the end."""
 
 import os
 import shutil
@@ -31,6 +31,31 @@ def refuse_strangers(event: str, args: tuple[Any, ...]) -> None:
 
 
 sys.addaudithook(refuse_strangers)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --alone."""
+    parser.addoption(
+        "--alone", action="store_true", help="run only the tests that workers leave out: those marked alone"
+    )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int | None:
+    """Return how many workers `-n auto` starts: more than there are cores, for most of a test is waiting."""
+    return None if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ else 2 * (os.cpu_count() or 1)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the tests marked `alone` out of workers, which share the machine, and all others with --alone."""
+    if hasattr(config, "workerinput"):
+        left_out = [item for item in items if item.get_closest_marker("alone")]
+    elif config.getoption("--alone"):
+        left_out = [item for item in items if not item.get_closest_marker("alone")]
+    else:
+        return
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 A pytest plugin. It looks at what this process logs (in the bot's format, from DEBUG on), at what bots and command lines
 print, at the arguments of every process started, at what tests print, and at the databases they leave behind. Of all
 this it keeps counts and finds alone. `LEAKS.secrets` may be given more than the tokens that the playground gave out.
+When the tests run on several workers, each looks for what it gave out itself, and tells the run what it saw at its end.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ class Leaks:
         """What must not be seen, as it is written; interaction tokens are known by their form."""
         self.found: Counter[str] = Counter()
         self.texts, self.characters = Counter[str](), 0
+        self.tokens_of_workers = 0
+        self.silent_workers = 0
+        """How many died before they told what they saw: that may have been a secret."""
         self._issued = 0
 
     def look(self, text: str | bytes, where: str) -> None:
@@ -64,12 +68,39 @@ class Leaks:
                 return known
         return ""
 
+    def for_the_run(self) -> dict[str, Any]:
+        """Return what a worker saw, of types that can be sent."""
+        return {
+            "found": dict(self.found),
+            "texts": dict(self.texts),
+            "characters": self.characters,
+            "tokens": len(TOKENS_ISSUED),
+        }
+
+    def add_worker(self, seen: dict[str, Any] | None) -> None:
+        """Add what a worker saw; None: it died before it told."""
+        if seen is None:
+            self.silent_workers += 1
+            return
+        self.found.update(seen["found"])
+        self.texts.update(seen["texts"])
+        self.characters += seen["characters"]
+        self.tokens_of_workers += seen["tokens"]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether everything was looked at and no secret was seen."""
+        return not self.found and not self.silent_workers
+
     def told(self) -> list[str]:
         """Return the lines for the end of the run."""
         kinds = ", ".join(f"{count:,} x {kind}" for kind, count in self.texts.most_common())
+        tokens = len(TOKENS_ISSUED) + self.tokens_of_workers
+        lines = [f"secrets: {self.silent_workers} workers died before they told what they saw"]
+        lines = lines if self.silent_workers else []
         if not self.found:
-            return [f"secrets: none in {self.characters:,} characters ({kinds}); {len(TOKENS_ISSUED):,} tokens issued"]
-        return [f"secrets: {len(self.found)} places show one", *(f"  {each}" for each in self.found)]
+            return [*lines, f"secrets: none in {self.characters:,} characters ({kinds}); {tokens:,} tokens issued"]
+        return [*lines, f"secrets: {len(self.found)} places show one", *(f"  {each}" for each in self.found)]
 
 
 def readings(text: str) -> Iterator[str]:
@@ -215,6 +246,8 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Look at what a test has printed. The log in a report is formatted by pytest, and nobody else prints it so."""
+    if hasattr(report, "node"):
+        return  # of a worker, which has looked at it and knows what was given out there
     for title, content in report.sections:
         if "log" not in title:
             LEAKS.look(content, "output of a test")
@@ -222,12 +255,20 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail the run when a secret was seen."""
-    if LEAKS.found:
+    """Fail the run when a secret was seen; a worker tells the run, which fails."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["leaks"] = LEAKS.for_the_run()
+    elif not LEAKS.is_clean:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take what a worker saw, when it has ended."""
+    LEAKS.add_worker(getattr(node, "workeroutput", {}).get("leaks"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say what was looked at, and every place with a secret."""
     for line in LEAKS.told():
-        terminalreporter.write_line(line, red=bool(LEAKS.found))
+        terminalreporter.write_line(line, red=not LEAKS.is_clean)

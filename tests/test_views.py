@@ -224,7 +224,7 @@ def test_keys_without_an_event_are_never_the_same() -> None:
     assert len({new_key() for _ in range(1000)}) == 1000
 
 
-@pytest.mark.parametrize("key", [new_key(), new_key(EventKey("interaction:1"), 1)])
+@pytest.mark.parametrize("key", [new_key(), new_key(EventKey("interaction:1"), 1)], ids=["at random", "of an event"])
 def test_a_key_fits_a_custom_id(key: str) -> None:
     id = RecordId("panel", key)
     assert decode_id(encode_id(id, "press", ())) == (id, "press", "[]")
