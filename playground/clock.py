@@ -8,7 +8,7 @@ import heapq
 import itertools
 import struct
 import time
-from collections.abc import Callable, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
 
 
@@ -47,6 +47,22 @@ class Clock:
         heapq.heappush(self._due, (at, next(self._order), what))
         if self._due[0][2] is what:
             self._arm()
+
+    @contextlib.asynccontextmanager
+    async def timeout(self, seconds: float) -> AsyncGenerator[None]:
+        """Raise TimeoutError in what is under way here when the time is over, whether by waiting or by `advance`."""
+        is_over = False
+
+        def end() -> None:
+            if not is_over:
+                limit.reschedule(asyncio.get_running_loop().time())
+
+        async with asyncio.timeout(None) as limit:
+            self.call_at(self.now() + seconds, end)
+            try:
+                yield
+            finally:
+                is_over = True
 
     # Other clocks that go with it
 

@@ -1,7 +1,8 @@
 """Interactions: what a person did, who may answer it how, and until when.
 
 An interaction is pending until its first callback (3 s), then answered or deferred; its token works for
-15 min. Everything a bot gets wrong on the way is a `Refused` with Discord's own code.
+15 min. Everything a bot gets wrong on the way is a `Refused` with Discord's own code. How it comes to the bot, through
+the gateway or over HTTP, makes no difference here.
 """
 
 from __future__ import annotations
@@ -101,9 +102,9 @@ Watcher = Callable[[Interaction], None]
 class Interactions:
     """All interactions of this Discord, and the rules for answering them."""
 
-    def __init__(self, world: World, dispatch: Callable[[str, Json, str | None], None]) -> None:
+    def __init__(self, world: World, send: Callable[[Interaction], None]) -> None:
         self._world = world
-        self._dispatch = dispatch
+        self._send = send
         self._by_id: dict[str, Interaction] = {}
         self._by_token: dict[str, Interaction] = {}
         self._waiting_for: dict[str, list[Interaction]] = {}
@@ -143,10 +144,10 @@ class Interactions:
         made.source, made.parent = source, parent
         self._by_id[id_] = self._by_token[token] = self.pending[id_] = made
         self._world.journal.note("interaction", id=id_, type=kind, user=user["username"], payload=payload)
-        self._world.clock.call_at(made.made_at + FIRST_ANSWER_S, lambda: self._expire(made))
+        self._world.clock.call_at(made.made_at + FIRST_ANSWER_S, lambda: self.fail(made))
         self._tell(made)
         if owners:  # else the bot has been taken out of the place since it wrote the message that is clicked
-            self._dispatch("INTERACTION_CREATE", payload, payload.get("guild_id"))
+            self._send(made)
         return made
 
     def _owners(
@@ -185,8 +186,9 @@ class Interactions:
             payload["message"] = source.message
         return payload
 
-    def _expire(self, interaction: Interaction) -> None:
-        if interaction.is_acknowledged:
+    def fail(self, interaction: Interaction) -> None:
+        """Tell the person that there was no answer, unless there was one. None is taken from now on."""
+        if interaction.is_acknowledged or interaction.state == "failed":
             return
         interaction.text = interaction.text or NO_ANSWER
         self._set_state(interaction, "failed")
@@ -200,7 +202,7 @@ class Interactions:
             raise Refused(10062)
         if interaction.is_acknowledged:
             raise Refused(40060)
-        if self._is_older_than(interaction, FIRST_ANSWER_S):
+        if interaction.state == "failed" or self._is_older_than(interaction, FIRST_ANSWER_S):
             raise Refused(10062)
         self._require_channel(interaction)
         try:

@@ -12,7 +12,7 @@ ENTRIES_MAX = 200_000
 class Entry(NamedTuple):
     """One thing that happened: `at` by the clock, a `kind`, and what belongs to it.
 
-    Kinds: rest, gateway_in, gateway_out, gateway, interaction, callback, fault, bot, unknown.
+    Kinds: rest, gateway_in, gateway_out, gateway, interaction, delivery, endpoint, callback, hook, fault, bot, unknown.
     """
 
     at: float

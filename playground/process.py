@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Literal
 
 Status = Literal["starting", "running", "stopped", "exited", "none"]
+Mode = Literal["gateway", "rest"]
+"""How interactions come to the bot: through its gateway connection, or over HTTP."""
 
 MOVED = Path(__file__).parent / "moved"
 """Holds the sitecustomize that lets a bot's time.time() go with the playground's clock."""
@@ -78,6 +80,9 @@ class BotProcess:
         """Every line the bot wrote to stdout or stderr, of all its runs."""
         self.on_line: Callable[[str], None] = lambda line: None
         self.on_status: Callable[[], None] = lambda: None
+        self.on_start: Callable[[], None] = lambda: None
+        self.web_port = int(env["WEB_PORT"]) if "WEB_PORT" in env else None
+        """Where it serves HTTP on 127.0.0.1; None when it was not told to."""
         self._command = [python, script, *args]
         # What lies around in the environment is left behind; only one given on purpose is refused.
         around = {name: value for name, value in os.environ.items() if not PRODUCTION_TOKEN.search(value)}
@@ -103,8 +108,22 @@ class BotProcess:
         return self._transport.get_returncode() if self._transport is not None else None
 
     @property
+    def mode(self) -> Mode:
+        return "rest" if self._env.get("MODE") == "rest" else "gateway"
+
+    @mode.setter
+    def mode(self, mode: Mode) -> None:
+        """It is told so at its next start."""
+        self._env["MODE"] = mode
+
+    @property
+    def interactions_url(self) -> str:
+        """Where it takes interactions in the mode rest."""
+        return f"http://127.0.0.1:{self.web_port}/interactions"
+
+    @property
     def status(self) -> Status:
-        """starting until the gateway session, then running; stopped when it was told to end, exited when it was not."""
+        """starting until it is ready, then running; stopped when it was told to end, exited when it was not."""
         if self._transport is None:
             return "none"
         if self.returncode is None:
@@ -136,6 +155,7 @@ class BotProcess:
             start_new_session=True,
         )
         self.on_status()
+        self.on_start()
 
     def _add_line(self, line: str) -> None:
         self.log.append(line)
@@ -146,14 +166,21 @@ class BotProcess:
             self._transport.close()
         self.on_status()
 
+    def complain(self, sentence: str) -> None:
+        """Put something into the log that the bot itself does not say."""
+        self._add_line(f"playground: {sentence}")
+
     def connected(self) -> None:
-        """The bot has an identified or resumed gateway session."""
+        """The bot has an identified or resumed gateway session, or answers PINGs as it should."""
         if self.pid is not None and not self._is_ready.is_set():
             self._is_ready.set()
             self.on_status()
 
     async def ready(self, timeout: float = READY_WAIT_S) -> None:
-        """Wait for the gateway session. Raises RuntimeError with the end of the log when the bot exits first."""
+        """Wait for the gateway session, or for the endpoint's answer to PINGs in the mode rest.
+
+        Raises RuntimeError with the end of the log when the bot exits first.
+        """
         await self._first_of(self._is_ready, self._current().is_over, timeout)
         if self._is_ready.is_set() and self.returncode is None:
             return
@@ -186,7 +213,7 @@ class BotProcess:
             async with asyncio.timeout(STOP_WAIT_S):
                 return await self.wait()
         except TimeoutError:
-            self.log.append(f"playground: {self.script} did not stop within {STOP_WAIT_S:.0f} s and was killed")
+            self.complain(f"{self.script} did not stop within {STOP_WAIT_S:.0f} s and was killed")
             self.kill()
             return await self.wait()
 

@@ -9,7 +9,8 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 import msgspec
-from aiohttp import BodyPartReader, web
+from aiohttp import BodyPartReader, MultipartReader, web
+from aiohttp.multipart import MultipartResponseWrapper
 
 from .buckets import Buckets
 from .calls import Call
@@ -172,7 +173,7 @@ async def read_body(request: web.Request) -> tuple[Any, list[Upload]]:
     if not request.can_read_body:
         return None, []
     if request.content_type.startswith("multipart/"):
-        return await read_multipart(request)
+        return await read_parts(await request.multipart())
     return decode(await request.read()), []
 
 
@@ -185,11 +186,11 @@ def decode(raw: bytes) -> Any:
         raise Refused(50109) from None
 
 
-async def read_multipart(request: web.Request) -> tuple[Any, list[Upload]]:
+async def read_parts(parts: MultipartReader | MultipartResponseWrapper) -> tuple[Any, list[Upload]]:
     """payload_json and files[n]; what payload_json says about attachment n describes file n."""
     body: Any = None
     files: dict[str, Upload] = {}
-    async for part in await request.multipart():
+    async for part in parts:
         if not isinstance(part, BodyPartReader):
             raise Refused(50035)
         data = bytes(await part.read(decode=True))

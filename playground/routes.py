@@ -55,7 +55,7 @@ class Operations(GuildOperations):
 
     def get_application(self, call: Call) -> Reply:
         owner = self.world.user_named("alice")
-        return 200, shapes.application(self.world.bot, owner, self.public_key)
+        return 200, shapes.application(self.world.bot, owner, self.public_key, self.world.interactions_url)
 
     def open_direct_channel(self, call: Call) -> Reply:
         user_id = str(call.json.get("recipient_id"))

@@ -6,6 +6,9 @@ import asyncio
 import base64
 import errno
 import os
+import random
+import secrets
+import socket
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -14,18 +17,18 @@ from types import TracebackType
 from typing import Any, Self, TextIO
 
 from aiohttp import web
-from nacl.signing import SigningKey
 
 from . import shapes
 from .clock import Clock
 from .control import Page
-from .faults import Faults
+from .endpoint import Delivery, Endpoint, NobodyThere
+from .faults import DeliveryFaults, Faults
 from .gateway import Gateway
-from .interactions import TOKENS_ISSUED, Interactions
+from .interactions import TOKENS_ISSUED, Interaction, Interactions
 from .journal import Journal
-from .people import Person
+from .people import Person, Used
 from .permissions import bits_of
-from .process import BotProcess
+from .process import BotProcess, Mode
 from .rest import PREFIX, Rest
 from .routes import Operations
 from .shapes import Json
@@ -33,6 +36,9 @@ from .world import APPLICATION_ID, Kept, World
 
 HOST = "127.0.0.1"
 BODY_BYTES_MAX = 32 * 1024 * 1024
+PING_EVERY_S = 0.05
+# Below what systems hand out by themselves: a bot that is restarted finds its port free.
+WEB_PORTS = range(20_000, 32_000)
 
 Check = Callable[[str, str, Any], "list[str]"]
 """Called with what ("GET /users/@me 200" or "gateway READY"), the kind ("rest" or "gateway") and the body."""
@@ -62,11 +68,14 @@ class Discord:
 
     alice is an administrator, bob and carol are members like any. Besides "general" and "random" there are the channels
     "dm" (everybody's own with the bot), "elsewhere" (of a guild without the bot) and "friends" (a private group).
+    With mode="rest" its bots are started so that they take interactions over HTTP; nothing else changes.
     Leaving it stops its bots, and raises AssertionError when a client asked for a route that nobody implemented
     or when the check found something wrong with what was sent.
     """
 
-    def __init__(self, port: int = 0, *, check: Check | None = None) -> None:
+    def __init__(self, port: int = 0, *, mode: Mode = "gateway", check: Check | None = None) -> None:
+        self.mode: Mode = mode
+        """How bots are started unless start_bot says otherwise."""
         self.clock = Clock()
         self.journal = Journal(self.clock)
         self.latency_s = 0.0
@@ -75,33 +84,47 @@ class Discord:
         self.misfits: list[str] = []
         """What the check found wrong with what this Discord sent."""
         self.token = f"{base64.b64encode(APPLICATION_ID.encode()).decode()}.playground.local"
-        TOKENS_ISSUED.append(self.token)
-        self.public_key = bytes(SigningKey.generate().verify_key).hex()
+        self.hook_secret = f"whsec_{base64.b64encode(secrets.token_bytes(24)).decode()}"
+        """What hooks are signed with."""
+        TOKENS_ISSUED.extend((self.token, self.hook_secret))
         self.bots: list[BotProcess] = []
         self.world = World(self.clock, self.journal)
         self.gateway = Gateway(self.world, self.token)
-        self.interactions = Interactions(self.world, self.gateway.dispatch)
+        self.interactions = Interactions(self.world, self._send_interaction)
+        self.endpoint = Endpoint(self.world, self.interactions)
+        self.public_key = self.endpoint.public_key
         operations = Operations(self.world, self.gateway, self.interactions, self.public_key)
         self._rest = Rest(operations, self.token, self.clock, self.journal)
         self._page = Page(self.world, self.interactions, self._person)
         self._port = port
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._runner: web.AppRunner | None = None
+        self._pinging: set[asyncio.Task[None]] = set()
         self._connect_parts(check)
 
     def _connect_parts(self, check: Check | None) -> None:
-        self.gateway.delay_s = self._rest.delay_s = lambda: self.latency_s / 2
+        self.gateway.delay_s = self._rest.delay_s = self.endpoint.delay_s = lambda: self.latency_s / 2
         self.gateway.on_ready = self._on_ready
         self.clock.on_advance = self._page.show_clock
         if check is not None:
             self.gateway.on_sent = lambda name, data: self.misfits.extend(check(f"gateway {name}", "gateway", data))
+            self.endpoint.on_sent = lambda data: self.misfits.extend(
+                check("gateway INTERACTION_CREATE", "gateway", data)
+            )
             self._rest.on_sent = lambda method, route, status, body: self.misfits.extend(
                 check(f"{method} {route} {status}", "rest", body)
             )
 
     def _on_ready(self) -> None:
         for bot in self.bots:
-            bot.connected()
+            if bot.mode == "gateway":
+                bot.connected()
+
+    def _send_interaction(self, made: Interaction) -> None:
+        if self.endpoint.url is not None:
+            self.endpoint.send(made)
+        else:
+            self.gateway.dispatch("INTERACTION_CREATE", made.payload, made.payload.get("guild_id"))
 
     # Where it is
 
@@ -150,7 +173,10 @@ class Discord:
     async def __aexit__(
         self, type_: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        for task in self._pinging:
+            task.cancel()
         await asyncio.gather(*(bot.close() for bot in self.bots))
+        await self.endpoint.close()
         self.gateway.drop()
         await self._page.close()
         if self._runner is not None:
@@ -176,25 +202,62 @@ class Discord:
         env: Mapping[str, str] | None = None,
         cwd: str | Path | None = None,
         python: str = sys.executable,
+        mode: Mode | None = None,
+        web: bool = False,
     ) -> BotProcess:
         """Run a bot as a process of its own, with this Discord's token and address in its environment.
+
+        In the mode "rest" it also gets DISCORD_PUBLIC_KEY, WEB_PORT and HOOK_SECRET; the interactions endpoint is set
+        as soon as it answers PINGs, and then it is ready. In the mode "gateway" there is no endpoint, and `web=True`
+        gives it WEB_PORT and HOOK_SECRET. It keeps its port.
 
         Its database lies in a temporary folder, the same one each time this script is started here, unless STORE says
         otherwise. Raises ValueError when the environment given holds a production token.
         """
-        own = {"DISCORD_TOKEN": self.token, "DISCORD_API": self.api, "PYTHONUNBUFFERED": "1"}
-        own["PLAYGROUND_CLOCK"] = str(self._clock_file())
-        own["STORE"] = os.environ.get("STORE") or f"sqlite:{self._folder_for(script) / 'bot.db'}"
-        bot = BotProcess(
-            str(script), args, env={**own, **(env or {})}, cwd=str(cwd) if cwd is not None else None, python=python
-        )
+        has_web = web or (env or {}).get("MODE", mode or self.mode) == "rest"
+        own = self._env_for(script, mode or self.mode, has_web) | dict(env or {})
+        bot = BotProcess(str(script), args, env=own, cwd=str(cwd) if cwd is not None else None, python=python)
         bot.on_line, bot.on_status = self._on_line, self._page.show_bot
+        bot.on_start = lambda: self._on_start(bot)
         await bot.start()
         self.bots.append(bot)
         self._page.bot = bot
         self._page.show_bot()
         self.journal.note("bot", script=bot.script, pid=bot.pid)
         return bot
+
+    def _env_for(self, script: str | Path, mode: Mode, has_web: bool) -> dict[str, str]:
+        env = {"DISCORD_TOKEN": self.token, "DISCORD_API": self.api, "PYTHONUNBUFFERED": "1", "MODE": mode}
+        env["PLAYGROUND_CLOCK"] = str(self._clock_file())
+        env["STORE"] = os.environ.get("STORE") or f"sqlite:{self._folder_for(script) / 'bot.db'}"
+        if has_web:
+            env |= {"DISCORD_PUBLIC_KEY": self.public_key, "WEB_PORT": str(free_port())}
+            env["HOOK_SECRET"] = self.hook_secret
+        return env
+
+    def _on_start(self, bot: BotProcess) -> None:
+        if bot.mode == "rest":
+            task = asyncio.create_task(self._ping_until_it_answers(bot))
+            self._pinging.add(task)
+            task.add_done_callback(self._pinging.discard)
+        else:
+            self.endpoint.unset()
+
+    async def _ping_until_it_answers(self, bot: BotProcess) -> None:
+        pid, said = bot.pid, ""
+        while bot.pid == pid:
+            try:
+                await self.set_endpoint(bot.interactions_url)
+            except NobodyThere:
+                await asyncio.sleep(PING_EVERY_S)
+            except ValueError as problem:
+                if str(problem) != said:
+                    bot.complain(said := str(problem))
+                await asyncio.sleep(PING_EVERY_S)
+            else:
+                if bot.pid == pid:
+                    bot.connected()
+                return
 
     def _on_line(self, line: str) -> None:
         self._page.show_line(line)
@@ -217,6 +280,38 @@ class Discord:
             # On Windows a bot that was not waited for may still hold a file in it.
             self._folder = tempfile.TemporaryDirectory(prefix="playground-", ignore_cleanup_errors=True)
         return Path(self._folder.name)
+
+    # Interactions over HTTP
+
+    async def set_endpoint(self, url: str | None, *, strict: bool = True) -> None:
+        """Save the address at which the bot takes interactions, as the developer portal does; None takes it away.
+
+            await discord.set_endpoint("http://127.0.0.1:8080/interactions")
+            await discord.set_endpoint("unix:/run/bot.sock:/interactions")
+
+        Raises ValueError, and changes nothing, when a signed PING is not answered with 200 and {"type": 1}, or one with
+        a wrong signature not with 401. With strict=False any other 4xx will do for that, as some libraries send it.
+        From then on interactions are sent there and not through the gateway.
+        """
+        await self.endpoint.set(url, strict=strict)
+
+    @property
+    def deliveries(self) -> list[Delivery]:
+        """The requests with an interaction that were sent to the endpoint, and what it answered."""
+        return list(self.endpoint.deliveries)
+
+    @property
+    def delivery_faults(self) -> DeliveryFaults:
+        return self.endpoint.faults
+
+    async def delivered(self) -> list[Delivery]:
+        """The same when every delivery that is under way has been answered or has failed."""
+        await self.endpoint.idle()
+        return self.deliveries
+
+    async def redeliver(self, used: Used, *, anew: bool = False) -> Delivery:
+        """Send the request of an interaction once more, byte by byte or signed anew. Nobody gets the answer."""
+        return await self.endpoint.redeliver(used.interaction["id"], anew=anew)
 
     # People and what they see
 
@@ -338,3 +433,15 @@ class Discord:
     def send_frame(self, frame: bytes) -> None:
         """Write these bytes as one payload to every connection: JSON or not, outside every session's numbering."""
         self.gateway.send_frame(frame)
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens on."""
+    for port in random.sample(WEB_PORTS, len(WEB_PORTS)):
+        with socket.socket() as probe:
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+            return port
+    raise OSError(f"No port from {WEB_PORTS[0]} to {WEB_PORTS[-1]} is free.")

@@ -115,11 +115,11 @@ def joined_guild(guild_: Json, members: list[Json], channels: list[Json]) -> Jso
     }  # fmt: skip
 
 
-def application(bot: Json, owner: Json, public_key: str) -> Json:
+def application(bot: Json, owner: Json, public_key: str, interactions_url: str | None) -> Json:
     return {
         "id": bot["id"], "name": bot["username"], "icon": None, "description": "", "summary": "", "type": None,
         "bot": bot, "bot_public": True, "bot_require_code_grant": False, "verify_key": public_key, "flags": 0,
-        "flags_new": "0", "redirect_uris": [], "interactions_endpoint_url": None, "owner": owner,
+        "flags_new": "0", "redirect_uris": [], "interactions_endpoint_url": interactions_url, "owner": owner,
         "role_connections_verification_url": None, "approximate_guild_count": 1,
         "approximate_user_install_count": 0, "approximate_user_authorization_count": 0,
         "explicit_content_filter": 0, "team": None, "eligible_oauth2_scopes": [], "max_participants": None,

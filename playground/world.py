@@ -99,6 +99,8 @@ class World:
         self._last_id = 0
         self.bot_in_guild = True
         self.has_outage = False
+        self.interactions_url: str | None = None
+        """Where the application takes interactions; None while they go through the gateway."""
         self.locales: dict[str, str] = {}
         """Of people who have chosen another language than en-US."""
         self.membership = Membership(GUILD_ID, self.bot, clock.now, self.tell)

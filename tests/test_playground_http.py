@@ -1,0 +1,552 @@
+"""Interactions over HTTP: the endpoint, what may be answered how, faults on the way, and bots in the mode rest."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from aiohttp import FormData, MultipartWriter, web
+
+from playground import Discord
+from playground.people import Person, Used
+from playground.world import APPLICATION_ID
+from tests.clients.raw import Json, RawBot, Rest, until
+from tests.clients.site import Site, message, says
+
+pytest_plugins = ("tests.clients.fixtures",)
+
+BUTTON = {"type": 2, "style": 1, "custom_id": "yes", "label": "Yes"}
+WITH_BUTTON = {"content": "Tea?", "components": [{"type": 1, "components": [BUTTON]}]}
+INPUT = {"type": 4, "custom_id": "title", "style": 1}
+FORM = {"custom_id": "form", "title": "Rename", "components": [{"type": 18, "label": "Title", "component": INPUT}]}
+BOT = Path(__file__).parent / "bots" / "web.py"
+FAILED = ("failed", "The application did not respond")
+
+
+@pytest_asyncio.fixture
+async def rest(discord: Discord) -> AsyncIterator[Rest]:
+    discord.world.put_command(None, {"name": "poll", "description": "Ask."})
+    async with Rest(discord) as rest:
+        yield rest
+
+
+@pytest_asyncio.fixture
+async def site(discord: Discord, rest: Rest) -> AsyncIterator[Site]:
+    async with Site(discord, message("hello")) as site:
+        await discord.set_endpoint(site.url)
+        yield site
+
+
+def use(person: Person) -> Used:
+    return person.start_command("poll", {})
+
+
+def outcome(used: Used) -> tuple[str, str | None]:
+    return used.state, used.text
+
+
+# The endpoint is set
+
+
+async def test_an_endpoint_that_answers_pings_gets_the_interactions_and_the_gateway_none(
+    discord: Discord, rest: Rest, alice: Person
+) -> None:
+    async with RawBot(discord) as bot, Site(discord, message("over HTTP")) as site:
+        await discord.set_endpoint(site.url)
+        assert (await rest("GET", "/applications/@me"))[1]["interactions_endpoint_url"] == site.url
+        used = await use(alice)
+        assert (outcome(used), used.message and used.message["content"]) == (("answered", None), "over HTTP")
+        assert site.interactions == [used.interaction]
+        await discord.set_endpoint(None)
+        assert (await rest("GET", "/applications/@me"))[1]["interactions_endpoint_url"] is None
+        again = use(alice)
+        assert await bot.interaction() == again.interaction
+        assert (bot.interactions.empty(), len(site.requests)) == (True, 1)
+
+
+@pytest.mark.parametrize(
+    ("pong", "words"),
+    [
+        (web.Response(status=404), "answers a signed PING with 404 and nothing, not with 200 and {"),
+        (says({"type": 4}), "answers a signed PING with 200, application/json and {'type': 4}, not with 200 and {"),
+        (says([1]), "application/json and [1], not"),
+        (web.Response(text='{"type": 1}'), "200, text/plain"),
+        (web.Response(status=500, text="boom"), "'boom', not"),
+        (web.Response(body=b"--x", headers={"Content-Type": "multipart/form-data"}), "cannot be read: "),
+    ],
+)
+async def test_a_ping_answered_otherwise_is_refused_in_a_sentence_and_nothing_changes(
+    discord: Discord, site: Site, pong: web.Response, words: str
+) -> None:
+    async with Site(discord, pong=pong) as other:
+        with pytest.raises(ValueError) as refused:
+            await discord.set_endpoint(other.url)
+        assert other.url in str(refused.value)
+    assert words in str(refused.value)
+    assert str(refused.value).endswith(f"{discord.public_key}.") or "cannot be read" in words
+    assert discord.endpoint.url == site.url
+
+
+@pytest.mark.parametrize("status", [200, 400, 403, 500])
+async def test_who_does_not_answer_a_wrong_signature_with_401_is_refused_too(
+    discord: Discord, site: Site, status: int
+) -> None:
+    async with Site(discord, when_wrong=status) as other:
+        with pytest.raises(ValueError) as refused:
+            await discord.set_endpoint(other.url)
+        assert str(refused.value) == (
+            f"{other.url} answers a PING with a wrong signature with {status}, not with 401. Verify "
+            "X-Signature-Ed25519 over X-Signature-Timestamp and the raw body before anything else."
+        )
+        assert discord.endpoint.url == site.url
+        if status in (400, 403):
+            await discord.set_endpoint(other.url, strict=False)
+            assert discord.endpoint.url == other.url
+        else:
+            with pytest.raises(ValueError, match="with a wrong signature"):
+                await discord.set_endpoint(other.url, strict=False)
+
+
+async def test_an_address_that_is_none_or_where_nobody_is_is_refused(discord: Discord, site: Site) -> None:
+    for url in ("", "https://127.0.0.1/i", "http://example.org/i", "unix:", "unix:/a.sock", "http://127.0.0.1:x/"):
+        with pytest.raises(ValueError, match=r"is no endpoint for the playground\. Give an address of"):
+            await discord.set_endpoint(url)
+    with pytest.raises(ValueError, match=r"Nothing answers at http://127.0.0.1:1/i \(.*\)\. Start the bot, or mend"):
+        await discord.set_endpoint("http://127.0.0.1:1/i")
+    async with Site(discord) as other:
+        other.is_silent = True
+        with pytest.raises(ValueError, match=r"does not answer a PING within 3 s\."):
+            await discord.set_endpoint(other.url)
+    assert discord.endpoint.url == site.url
+
+
+async def test_an_endpoint_may_be_a_socket_file(discord: Discord, rest: Rest, alice: Person, tmp_path: Path) -> None:
+    async with Site(discord, message("through a file"), socket=str(tmp_path / "bot.sock")) as site:
+        await discord.set_endpoint(site.url)
+        assert discord.text((await use(alice)).message) == "through a file"
+
+
+async def test_every_request_is_signed_by_the_playgrounds_clock(discord: Discord, site: Site, alice: Person) -> None:
+    assert site.refused == 1  # the PING with the wrong signature
+    discord.clock.advance(86_400)
+    for _ in range(3):
+        assert (await use(alice)).state == "answered"
+    assert (len(site.requests), site.refused) == (3, 1)
+    for body, request in site.requests:
+        assert request.headers["Content-Type"] == "application/json"
+        assert request.headers["User-Agent"].startswith("Discord-Interactions/")
+        assert abs(int(request.headers["X-Signature-Timestamp"]) - discord.clock.now()) < 60
+        assert json.loads(body)["application_id"] == APPLICATION_ID
+
+
+# What may be answered how
+
+
+async def test_every_kind_of_interaction_is_answered_over_http(discord: Discord, rest: Rest, alice: Person) -> None:
+    option = {"type": 3, "name": "name", "description": "x", "autocomplete": True}
+    discord.world.put_command(None, {"name": "fruit", "description": "x", "options": [option]})
+    answers: dict[str, Json] = {
+        "poll": {"type": 4, "data": WITH_BUTTON},
+        "yes": {"type": 7, "data": {"content": "updated"}},
+        "form": {"type": 6},
+        "fruit": {"type": 8, "data": {"choices": [{"name": "Apple", "value": "apple"}]}},
+    }
+
+    async def answer(interaction: Json) -> web.Response:
+        data = interaction["data"]
+        return says(answers[data.get("custom_id") or data["name"]])
+
+    async with Site(discord, answer) as site:
+        await discord.set_endpoint(site.url)
+        await use(alice)
+        assert discord.text((await alice.click("Yes")).message) == "updated\nYes"
+        answers["yes"] = {"type": 9, "data": FORM}
+        assert (await alice.click("Yes")).form == FORM
+        assert (await alice.submit({"Title": "New"})).state == "deferred"
+        assert await alice.autocomplete("fruit", "name", "a") == [{"name": "Apple", "value": "apple"}]
+        assert [each["type"] for each in site.interactions] == [2, 3, 3, 5, 4]
+
+
+@pytest.mark.parametrize("status", [202, 204])
+async def test_with_an_empty_202_or_204_the_callback_comes_by_itself(
+    discord: Discord, rest: Rest, alice: Person, status: int
+) -> None:
+    async with Site(discord, web.Response(status=status)) as site:
+        await discord.set_endpoint(site.url)
+        used, silent = use(alice), use(alice)
+        await discord.delivered()
+        assert used.state == silent.state == "pending"
+        assert (await rest.answer(used.interaction, 4, {"content": "later"}))[0] == 204
+        assert discord.text((await used).message) == "later"
+        discord.clock.advance(3.1)
+        assert outcome(silent) == FAILED
+
+
+async def test_a_callback_while_the_request_is_open_counts_and_its_answer_does_not(
+    discord: Discord, rest: Rest, alice: Person
+) -> None:
+    async def answer(interaction: Json) -> web.Response:
+        assert (await rest.answer(interaction, 4, {"content": "by callback"}))[0] == 204
+        return message("by answer")
+
+    async with Site(discord, answer) as site:
+        await discord.set_endpoint(site.url)
+        used = await use(alice)
+        [delivery] = await discord.delivered()
+    assert [discord.text(each) for each in discord.messages()] == ["by callback"]
+    assert (outcome(used), delivery.is_taken) == (("answered", None), False)
+    assert delivery.problem == "Discord refuses the answer: Interaction has already been acknowledged."
+
+
+async def reset(request: Json) -> web.StreamResponse:
+    raise ConnectionResetError
+
+
+def cut(site: Site) -> Any:
+    async def answer(interaction: Json) -> web.Response:
+        transport = site.requests[-1][1].transport
+        assert transport is not None
+        transport.abort()
+        return message("nobody hears this")
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (web.Response(status=500, text="boom"), "The bot answered with 500, text/plain and 'boom'."),
+        (web.Response(status=401), "The bot answered with 401 and nothing."),
+        (web.Response(), "The bot answered with 200 and nothing."),
+        (web.Response(text='{"type": 4}'), "200, text/plain"),
+        (web.Response(body=b"{", content_type="application/json"), "200, application/json and '{'"),
+        (says([{"type": 4}]), "200, application/json and [{'type': 4}]"),
+        (says({"type": 4}, status=202), "202, application/json and {'type': 4}"),
+        (says({"type": 4}, status=201), "201"),
+        (web.Response(status=302, headers={"Location": "/interactions"}), "302"),
+        (web.Response(body=b"--x\r\n", headers={"Content-Type": "multipart/form-data"}), "boundary"),
+        (web.Response(body=b"nothing", headers={"Content-Type": "multipart/form-data; boundary=x"}), "boundary"),
+        (None, "Server disconnected"),
+    ],
+)
+async def test_any_other_answer_is_a_failure_for_the_person_at_once(
+    discord: Discord, site: Site, alice: Person, answer: Any, problem: str
+) -> None:
+    site.answer = answer or cut(site)
+    assert outcome(await use(alice)) == FAILED
+    [delivery] = await discord.delivered()
+    assert problem in (delivery.problem or "")
+    assert (delivery.is_taken, discord.messages()) == (False, [])
+
+
+async def test_nobody_there_is_a_failure_at_once_and_no_callback_helps(
+    discord: Discord, rest: Rest, alice: Person
+) -> None:
+    async with Site(discord) as site:
+        await discord.set_endpoint(site.url)
+    used = await use(alice)
+    assert outcome(used) == FAILED
+    status, body = await rest.answer(used.interaction, 4, {"content": "late"})
+    assert (status, body["code"]) == (404, 10062)
+    assert (await rest.webhook("POST", used.interaction, {"content": "late"}))[1]["code"] == 10015
+
+
+async def test_no_answer_within_three_seconds_of_the_clock_is_a_failure(
+    discord: Discord, site: Site, alice: Person
+) -> None:
+    go_on = asyncio.Event()
+
+    async def answer(interaction: Json) -> web.Response:
+        await go_on.wait()
+        return message("late")
+
+    site.answer = answer
+    used = use(alice)
+    await until(lambda: bool(site.requests))
+    discord.clock.advance(2.5)
+    await asyncio.sleep(0)
+    assert used.state == "pending"
+    discord.clock.advance(0.6)
+    assert outcome(used) == FAILED
+    [delivery] = await discord.delivered()
+    go_on.set()
+    assert (delivery.problem, delivery.answer) == ("There was no answer within 3 s.", None)
+
+
+async def test_an_answer_that_discord_refuses_is_a_failure_with_the_reason(
+    discord: Discord, site: Site, alice: Person
+) -> None:
+    for body, reason in (
+        ({"type": 4, "data": {"content": "x" * 2001}}, "data.content: Must be 2000 or fewer in length."),
+        ({"type": 7, "data": {"content": "x"}}, "type: Value must be one of (4, 5, 9)."),
+        ({"type": 1}, "type: Value must be one of (4, 5, 9)."),
+    ):
+        site.answer = says(body)
+        used = await use(alice)
+        assert outcome(used) == ("failed", f"The bot's answer was refused: {reason}")
+    assert [each.problem for each in discord.deliveries][-1] == f"Discord refuses the answer: {reason}"
+
+
+async def test_files_come_beside_payload_json(discord: Discord, site: Site, alice: Person) -> None:
+    about = {"content": "see", "attachments": [{"id": 0, "filename": "a.txt", "description": "about a"}]}
+    form = FormData(default_to_multipart=True)
+    form.add_field("payload_json", json.dumps({"type": 4, "data": about}), content_type="application/json")
+    form.add_field("files[0]", b"one", filename="x.txt", content_type="text/plain")
+
+    async def answer(interaction: Json) -> web.Response:
+        writer = form()
+        assert isinstance(writer, MultipartWriter)
+        return web.Response(body=writer)
+
+    site.answer = answer
+    used = await use(alice)
+    assert used.message, discord.deliveries
+    [file] = used.message["attachments"]
+    assert (file["filename"], file["description"], file["size"]) == ("a.txt", "about a", 3)
+    [delivery] = discord.deliveries
+    assert (delivery.status, delivery.body["type"], delivery.is_taken) == (200, 4, True)
+
+
+async def test_a_follow_up_is_unknown_until_the_answer_has_been_taken(
+    discord: Discord, site: Site, rest: Rest, alice: Person
+) -> None:
+    hold = asyncio.Event()
+    discord.delivery_faults.add(hold=hold)
+    used = use(alice)
+    await until(lambda: discord.deliveries[0].status == 200)
+    status, body = await rest.webhook("POST", used.interaction, {"content": "early"})
+    assert (status, body["code"], used.state) == (404, 10015, "pending")
+    hold.set()
+    await used
+    assert (await rest.webhook("POST", used.interaction, {"content": "now"}))[0] == 200
+    assert [discord.text(each) for each in discord.messages()] == ["hello", "now"]
+
+
+# Faults on the way
+
+
+def answers(discord: Discord) -> list[tuple[int | None, Any]]:
+    return [(each.status, each.body) for each in discord.deliveries]
+
+
+def numbered(site: Site) -> Any:
+    async def answer(interaction: Json) -> web.Response:
+        return message(f"number {len(site.requests)}")
+
+    return answer
+
+
+async def test_copies_are_the_same_request_and_the_first_one_counts(
+    discord: Discord, site: Site, alice: Person
+) -> None:
+    site.answer = numbered(site)
+    discord.delivery_faults.add(kind="command", copies=3, when="answered")
+    used = await use(alice)
+    await discord.delivered()
+    assert discord.text(used.message) == "number 1"
+    assert [(status, body["data"]["content"]) for status, body in answers(discord)] == [
+        (200, "number 1"),
+        (200, "number 2"),
+        (200, "number 3"),
+    ]
+    noted = [entry.data for entry in discord.journal.of("delivery")]
+    assert [(each["status"], each["body"], each["taken"]) for each in noted] == [
+        (each.status, each.body, each.is_taken) for each in discord.deliveries
+    ]
+    assert [each.is_taken for each in discord.deliveries] == [True, False, False]
+    assert len({(body, request.headers["X-Signature-Ed25519"]) for body, request in site.requests}) == 1
+    await use(alice)
+    assert len(await discord.delivered()) == 4  # the fault was for one interaction
+
+
+async def test_copies_may_come_all_at_once(discord: Discord, site: Site, alice: Person) -> None:
+    everybody = asyncio.Barrier(4)
+
+    async def answer(interaction: Json) -> web.Response:
+        await everybody.wait()
+        return message("together")
+
+    site.answer = answer
+    discord.delivery_faults.add(copies=4)
+    assert discord.text((await use(alice)).message) == "together"
+    assert [status for status, _ in answers(discord) if await discord.delivered()] == [200] * 4
+    assert [discord.text(each) for each in discord.messages()] == ["together"]
+
+
+async def test_a_connection_is_cut_before_its_answer_is_read_and_a_copy_comes_through(
+    discord: Discord, site: Site, alice: Person
+) -> None:
+    site.answer = numbered(site)
+    discord.delivery_faults.add(drop="answered", copies=2, when="answered")
+    used = await use(alice)
+    assert outcome(used) == FAILED
+    first, second = await discord.delivered()
+    assert (first.problem, first.answer) == ("A fault cut the connection when the bot had answered.", None)
+    assert (second.body["data"]["content"], second.is_taken, discord.messages()) == ("number 2", False, [])
+
+
+async def test_a_connection_is_cut_while_the_bot_works(discord: Discord, site: Site, alice: Person) -> None:
+    hold, go_on, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def answer(interaction: Json) -> web.Response:
+        await go_on.wait()
+        done.set()
+        return message("nobody reads this")
+
+    site.answer = answer
+    discord.delivery_faults.add(drop="asked", hold=hold)
+    used = use(alice)
+    await until(lambda: bool(site.requests))
+    assert used.state == "pending"
+    hold.set()
+    assert outcome(await used) == FAILED
+    go_on.set()
+    await done.wait()
+    [delivery] = await discord.delivered()
+    assert delivery.problem == "A fault cut the connection when the bot had been asked."
+
+
+@pytest.mark.parametrize("signature", ["wrong", "missing"])
+async def test_a_request_without_its_signature_is_refused_by_the_bot(
+    discord: Discord, site: Site, alice: Person, signature: Any
+) -> None:
+    discord.delivery_faults.add(signature=signature)
+    assert outcome(await use(alice)) == FAILED
+    assert (answers(discord), site.requests, site.refused) == ([(401, None)], [], 2)
+
+
+async def test_an_old_timestamp_is_signed_as_any(discord: Discord, site: Site, alice: Person) -> None:
+    discord.delivery_faults.add(age_s=86_400, times=2)
+    await use(alice)
+    assert (await use(alice)).state == "answered"
+    for _, request in site.requests:
+        assert abs(discord.clock.now() - 86_400 - int(request.headers["X-Signature-Timestamp"])) < 60
+
+
+async def test_an_interaction_can_be_sent_again_at_any_time(discord: Discord, site: Site, alice: Person) -> None:
+    site.answer = numbered(site)
+    used = await use(alice)
+    discord.clock.advance(86_400)
+    assert (await discord.redeliver(used)).body["data"]["content"] == "number 2"
+    assert (await discord.redeliver(used, anew=True)).body["data"]["content"] == "number 3"
+    first, again, anew = site.requests
+    assert first[0] == again[0] == anew[0]
+    at = [int(request.headers["X-Signature-Timestamp"]) for _, request in site.requests]
+    assert (at[0] == at[1], at[2] - at[0] >= 86_400, site.refused) == (True, True, 1)
+    assert discord.text(used.message) == "number 1"
+    await discord.set_endpoint(None)
+    with pytest.raises(LookupError, match="was not sent to the endpoint that is set"):
+        await discord.redeliver(used)
+
+
+async def test_faults_are_for_their_kind_and_can_be_cleared(discord: Discord, site: Site, alice: Person) -> None:
+    discord.delivery_faults.add(kind="component", signature="wrong", times=None)
+    site.answer = says({"type": 4, "data": WITH_BUTTON})
+    assert (await use(alice)).state == "answered"
+    assert (await alice.click("Yes")).state == "failed"
+    assert (await alice.click("Yes")).state == "failed"
+    discord.delivery_faults.clear()
+    assert (await alice.click("Yes")).state == "answered"
+    with pytest.raises(ValueError, match="An interaction is delivered at least once, not 0 times"):
+        discord.delivery_faults.add(copies=0)
+
+
+async def test_a_delay_and_latency_hold_the_answer_back(discord: Discord, site: Site, alice: Person) -> None:
+    discord.delivery_faults.add(delay_s=0.2)
+    used = use(alice)
+    await until(lambda: discord.deliveries[0].status == 200)
+    assert used.state == "pending"
+    assert (await used).state == "answered"
+    discord.latency_s = 0.4
+    slow = use(alice)
+    await asyncio.sleep(0.05)
+    assert len(site.requests) == 1
+    await until(lambda: discord.deliveries[1].status == 200)
+    assert slow.state == "pending"
+    assert (await slow).state == "answered"
+
+
+async def test_hundreds_of_requests_are_open_at_once(discord: Discord, site: Site, rest: Rest) -> None:
+    everybody = asyncio.Barrier(300)
+
+    async def answer(interaction: Json) -> web.Response:
+        await everybody.wait()
+        return says({"type": 6})
+
+    site.answer = answer
+    await rest("POST", f"/channels/{discord.world.channel_of(None)['id']}/messages", WITH_BUTTON)
+    clicks = [discord.user(name).click("Yes") for _ in range(100) for name in ("alice", "bob", "carol")]
+    assert {(await one).state for one in clicks} == {"deferred"}
+
+
+# Bots in the mode rest
+
+
+async def test_a_bot_in_the_mode_rest_is_ready_when_it_answers_pings(discord: Discord, alice: Person) -> None:
+    bot = await discord.start_bot(BOT, mode="rest")
+    assert (bot.mode, bot.status, discord.endpoint.url) == ("rest", "starting", None)
+    await bot.ready()
+    assert (bot.status, discord.endpoint.url) == ("running", f"http://127.0.0.1:{bot.web_port}/interactions")
+    await until(lambda: bot.log == ["registered in the mode rest", "Signature was forged or corrupt"])
+    assert discord.text((await alice.command("ping")).message) == f"pid {bot.pid}"
+    assert [entry for entry in discord.journal.of("gateway_out") if entry.data["t"] == "INTERACTION_CREATE"] == []
+
+
+async def test_it_keeps_its_port_and_while_it_is_down_interactions_fail_at_once(
+    discord: Discord, alice: Person
+) -> None:
+    bot = await discord.start_bot(BOT, mode="rest")
+    await bot.ready()
+    port = bot.web_port
+    slow = alice.start_command("slow", {})
+    await until(discord.deliveries[-1].was_sent.is_set)
+    bot.kill()
+    assert outcome(await slow) == FAILED
+    await bot.wait()
+    assert outcome(await alice.command("ping")) == FAILED
+    await bot.start()
+    await bot.ready()
+    assert discord.text((await alice.command("ping")).message) == f"pid {bot.pid}"
+    await bot.terminate()
+    assert outcome(await alice.command("ping")) == FAILED
+    await bot.restart()
+    await bot.ready()
+    assert (bot.web_port, (await alice.command("ping")).state) == (port, "answered")
+
+
+async def test_the_mode_of_the_playground_is_that_of_its_bots(alice: Person) -> None:
+    async with Discord(mode="rest") as discord:
+        bot = await discord.start_bot(BOT)
+        await bot.ready()
+        assert (await discord.user("alice").command("ping")).state == "answered"
+        talker = await discord.start_bot(BOT, mode="gateway", web=True)
+        await until(lambda: bool(talker.log))
+        assert (talker.log, discord.endpoint.url) == (["registered in the mode gateway"], None)
+        assert talker.web_port != bot.web_port
+
+
+async def test_without_web_a_bot_gets_no_port_and_no_secret(discord: Discord) -> None:
+    bot = await discord.start_bot(BOT)
+    assert await bot.wait() == 1
+    assert "KeyError: 'WEB_PORT'" in bot.log
+    assert (bot.mode, bot.web_port) == ("gateway", None)
+
+
+async def test_what_keeps_a_bot_from_being_ready_is_in_its_log(discord: Discord) -> None:
+    bot = await discord.start_bot(BOT, mode="rest", env={"UNSIGNED": "1"})
+    await until(lambda: len(bot.log) > 1)
+    assert bot.log[1] == (
+        f"playground: {bot.interactions_url} answers a PING with a wrong signature with 200, not with 401. Verify "
+        "X-Signature-Ed25519 over X-Signature-Timestamp and the raw body before anything else."
+    )
+    with pytest.raises(TimeoutError, match=r"was not ready after 0\.2 s:\n(.*\n)*.*with a wrong signature with 200"):
+        await bot.ready(timeout=0.2)
+    assert len(bot.log) == 2  # said once
+    broken = await discord.start_bot(BOT, mode="rest", env={"BROKEN": "1"})
+    with pytest.raises(RuntimeError, match=r"web\.py ended with exit code 1 before it was ready:\nbroken"):
+        await broken.ready()
