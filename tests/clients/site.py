@@ -53,7 +53,11 @@ class Site:
         app.router.add_post("/interactions", self._serve)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.UnixSite(self._runner, self._socket) if self._socket else web.TCPSite(self._runner, "127.0.0.1", 0)
+        site = (
+            web.UnixSite(self._runner, self._socket)
+            if self._socket
+            else web.TCPSite(self._runner, "127.0.0.1", 0, backlog=1024)
+        )
         await site.start()
         return self
 
