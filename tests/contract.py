@@ -8,14 +8,30 @@
 
 `open_store(bot, max_failed=…)` opens one more store on the same data; the one that was open for that bot is closed
 first. Set `ends_with_process` for a store that keeps nothing once it is closed.
+
+A store that several processes have at once (see SharedStore in extras/) promises more, and what it promises of outages
+needs a server that can be killed:
+
+    class TestMySharedStore(SharedStoreContract):
+        @pytest.fixture
+        def server(self, my_server: Server) -> Server:
+            return my_server
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
-from typing import Any, ClassVar, Protocol
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard
 
 import msgspec
 import pytest
@@ -37,6 +53,11 @@ from bot import (
     StoreError,
     Timer,
 )
+
+if TYPE_CHECKING:  # what may be deleted is not needed for the other stores
+    from servers import Server
+
+    from extras import SharedStore
 
 BOT, OTHER_BOT = BotId(1001), BotId(2002)
 PLACE = Place(2**63 - 1, 2**63 - 2, ephemeral=False)
@@ -71,6 +92,8 @@ async def opener(make: Callable[[BotId, int], Store]) -> AsyncIterator[OpenStore
         store = make(bot, max_failed)
         await store.open()
         opened[bot] = store
+        if is_shared(store):
+            await store.claim_orphans()  # as the bot does when it starts
         return store
 
     try:
@@ -78,6 +101,11 @@ async def opener(make: Callable[[BotId, int], Store]) -> AsyncIterator[OpenStore
     finally:
         for store in opened.values():
             await store.close()
+
+
+def is_shared(store: Store) -> TypeGuard[SharedStore]:
+    """Return whether several processes may have the store at once."""
+    return getattr(store, "shared", False)
 
 
 def event(number: object, body: bytes = b"{}", runs: int = 1) -> Event:
@@ -826,3 +854,431 @@ class StoreContract:
         assert await other.cursor(0, "f") == at(7, "other")
         assert await other.behind() == [record(version=2, data=b"other", shown=1, place=PLACE)]
         assert await purge_all(other) == 2
+
+
+# A store that several processes have at once
+
+PROCESS = Path(__file__).with_name("shared_process.py")
+LEASE_S = 1.0  # short, so that the end of a process is soon known
+
+
+class Open(Protocol):
+    async def __call__(self, bot: BotId = BOT, **settings: Any) -> SharedStore: ...
+
+
+class Process:
+    """A process of its own with the store open; see tests/shared_process.py."""
+
+    def __init__(self, what: str, url: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, PROCESS, what, url, str(LEASE_S)],
+            env={**os.environ, "PYTHONPATH": str(PROCESS.parent.parent)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.first = self.read()
+
+    def read(self) -> str:
+        """Return its next line."""
+        assert self._process.stdout
+        return self._process.stdout.readline().rstrip("\n")
+
+    def send(self, *words: object) -> None:
+        assert self._process.stdin
+        self._process.stdin.write(" ".join(map(str, words)) + "\n")
+        self._process.stdin.flush()
+
+    async def ask(self, *words: object) -> Any:
+        """Tell it to do something and return its answer."""
+        self.send(*words)
+        return json.loads(await asyncio.to_thread(self.read))
+
+    def signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def kill(self) -> list[str]:
+        """Kill it and return what it said last."""
+        self._process.kill()
+        return self.rest()
+
+    def end(self) -> list[str]:
+        """Let it come to its end and return what it said last."""
+        assert self._process.stdin
+        self._process.stdin.close()
+        return self.rest()
+
+    def rest(self) -> list[str]:
+        assert self._process.stdout
+        said = self._process.stdout.read().splitlines()
+        self._process.wait()
+        return said
+
+
+async def until_claimed(store: SharedStore, count: int) -> list[Event]:
+    """Claim until so many events were claimed."""
+    claimed: list[Event] = []
+    async with asyncio.timeout(60):
+        while len(claimed) < count:
+            claimed += await store.claim_orphans()
+            await asyncio.sleep(0.02)
+    return claimed
+
+
+class SharedStoreContract:
+    """What a store promises that several processes have at once. A subclass gives `server`."""
+
+    @pytest.fixture
+    def clock(self) -> Clock:
+        return Clock()
+
+    @pytest.fixture
+    def server(self) -> Server:
+        raise NotImplementedError("a subclass says which server it is")
+
+    @pytest.fixture
+    async def open_shared(self, server: Server, clock: Clock) -> AsyncIterator[Open]:
+        """Opens a store as one more process would have it; any number at once."""
+        from shared_process import open_shared
+
+        async with contextlib.AsyncExitStack() as stack:
+
+            async def open_one(bot: BotId = BOT, **settings: Any) -> SharedStore:
+                store = open_shared(
+                    settings.pop("url", server.url), bot, **{"now": clock, "lease_s": LEASE_S, **settings}
+                )
+                await store.open()
+                stack.push_async_callback(store.close)
+                return store
+
+            yield open_one
+
+    @pytest.fixture
+    def start_process(self, server: Server) -> Iterator[Callable[..., Process]]:
+        """Starts a process; what runs in the end is killed."""
+        with contextlib.ExitStack() as stack:
+
+            def start(what: str = "obey", url: str = server.url) -> Process:
+                process = Process(what, url)
+                stack.callback(process.kill)
+                return process
+
+            yield start
+
+    @pytest.fixture
+    async def one(self, open_shared: Open) -> SharedStore:
+        return await open_shared()
+
+    @pytest.fixture
+    async def two(self, open_shared: Open) -> SharedStore:
+        return await open_shared()
+
+    # Whose an event is
+
+    async def test_every_process_has_an_id_of_its_own(self, one: SharedStore, two: SharedStore) -> None:
+        assert one.shared
+        assert len({one.owner, two.owner, ""}) == 3
+
+    async def test_a_key_that_another_process_accepted_is_known(self, one: SharedStore, two: SharedStore) -> None:
+        assert await accept(one, event(1, b"first")) == 1
+        assert await accept(two, event(1, b"copy")) == 0
+        assert (await keys(one), await keys(two)) == (["1"], [])
+
+    async def test_of_copies_that_processes_accept_at_once_one_is_new(self, one: SharedStore, two: SharedStore) -> None:
+        numbers = [*range(300)]
+        forward = [accept(one, event(number)) for number in numbers]
+        backward = [accept(two, event(number)) for number in reversed(numbers)]
+        results = await asyncio.gather(*forward, *backward)
+        assert sum(results) == 300
+        assert sorted([*await keys(one), *await keys(two)], key=int) == [str(number) for number in numbers]
+
+    async def test_events_of_a_process_that_lives_are_not_claimed(self, one: SharedStore, two: SharedStore) -> None:
+        await accept(one, event(1))
+        await asyncio.sleep(2 * LEASE_S)  # its registration is renewed
+        assert await two.claim_orphans() == []
+        assert (await keys(one), await keys(two)) == (["1"], [])
+
+    async def test_what_a_closed_process_left_is_claimed_in_order_with_its_runs(
+        self, one: SharedStore, two: SharedStore
+    ) -> None:
+        for number in (3, 1, 2):
+            await accept(one, event(number, b"%d" % number, runs=number))
+        await one.commit([], event(1).key)
+        await one.close()
+        assert await two.pending() == []
+        assert await two.claim_orphans() == [event(3, b"3", runs=3), event(2, b"2", runs=2)]
+        assert await two.claim_orphans() == []
+        assert await keys(two) == ["3", "2"]
+
+    async def test_two_that_claim_at_once_never_get_the_same_event(self, open_shared: Open) -> None:
+        gone, *heirs = [await open_shared() for _ in range(5)]
+        await asyncio.gather(*(gone.accept(event(number), None) for number in range(500)))
+        await gone.close()
+        claimed = await asyncio.gather(*(heir.claim_orphans() for heir in heirs for _ in range(3)))
+        assert sorted(int(each.key.partition(":")[2]) for some in claimed for each in some) == [*range(500)]
+        assert sum([len(await heir.pending()) for heir in heirs]) == 500
+
+    async def test_what_another_process_owns_by_now_is_neither_applied_nor_failed(
+        self, one: SharedStore, two: SharedStore
+    ) -> None:
+        await accept(one, event(1))
+        with pytest.raises(StateConflictError):
+            await two.commit([record()], event(1).key)
+        with pytest.raises(StateConflictError):
+            await two.fail(event(1), BROKEN)
+        assert await one.load(record().id) is None
+        assert (await keys(one), await one.failed()) == (["1"], [])
+        await one.commit([record()], event(1).key)
+
+    async def test_what_was_never_accepted_is_committed_and_fails_as_ever(self, one: SharedStore) -> None:
+        await one.commit([record()], event("never").key)
+        assert await one.load(record().id)
+        await one.fail(event("never"), BROKEN)
+        assert [each.key for each in await one.failed()] == [event("never").key]
+
+    async def test_release_forgets_the_runs_of_this_process_alone(self, one: SharedStore, two: SharedStore) -> None:
+        await accept(one, event(1, runs=3))
+        await accept(two, event(2, runs=3))
+        await one.release()
+        assert [each.runs for each in [*await one.pending(), *await two.pending()]] == [0, 3]
+
+    async def test_a_retried_event_is_its_who_retried_it(self, one: SharedStore, two: SharedStore) -> None:
+        for number in range(3):
+            await accept(one, event(number))
+            await one.fail(event(number), BROKEN)
+        assert sum(await asyncio.gather(one.retry_failed([event(0).key]), two.retry_failed([event(0).key]))) == 1
+        assert await two.retry_failed([]) == 2
+        assert {*await keys(two)} - {"0"} == {"1", "2"}
+        assert sorted([*await keys(one), *await keys(two)]) == ["0", "1", "2"]
+
+    async def test_the_failed_list_is_one_for_all_processes(self, open_shared: Open) -> None:
+        stores = [await open_shared(max_failed=3) for _ in range(2)]
+        for number in range(6):
+            await accept(stores[number % 2], event(number))
+            await stores[number % 2].fail(event(number), BROKEN)
+        assert [each.key for each in await stores[0].failed()] == [event(number).key for number in (3, 4, 5)]
+
+    async def test_what_is_due_is_fired_by_one_process(self, open_shared: Open, clock: Clock) -> None:
+        stores = [await open_shared() for _ in range(3)]
+        timers = [Timer(EventKey(f"timer:{number}"), clock() + number, b"%d" % number) for number in range(200)]
+        await stores[0].commit([record(f"k{number}", expires_at=clock() + 10) for number in range(200)], None, timers)
+        clock.advance(300)
+
+        async def fire_all(store: SharedStore) -> list[Event]:
+            fired: list[Event] = []
+            while events := await store.fire(["poll"]):
+                fired += events
+            return fired
+
+        fired = await asyncio.gather(*map(fire_all, stores))
+        names = Counter(each.key.partition("@")[0] for events in fired for each in events)
+        assert names == Counter(
+            [f"timer:{number}" for number in range(200)] + [f"expiry:poll:k{number}" for number in range(200)]
+        )
+        for store, events in zip(stores, fired, strict=True):
+            assert sorted(await store.pending()) == sorted(events)
+
+    async def test_what_is_old_is_purged_once(self, open_shared: Open, clock: Clock) -> None:
+        stores = [await open_shared() for _ in range(3)]
+        await asyncio.gather(*(stores[0].accept(event(number), None) for number in range(1_200)))
+        await asyncio.gather(*(stores[0].commit([], event(number).key) for number in range(1_200)))
+        clock.advance(2 * DAY)
+        assert sum(await asyncio.gather(*map(purge_all, stores))) == 1_200
+
+    async def test_what_is_shown_and_received_goes_forward_over_processes(
+        self, one: SharedStore, two: SharedStore
+    ) -> None:
+        await one.commit([record(place=PLACE)], None)
+        for version in (1, 2):
+            await one.commit([record(version=version)], None)
+        for store, step in ((one, 3), (two, 2)):
+            store.note_shown(record().id, step, None)
+            store.move_cursor(at(step))
+            await store.flush()
+        assert await two.behind() == []
+        assert await two.cursor(0, "f") == at(3)
+
+    async def test_changes_of_many_processes_all_count_once(self, open_shared: Open) -> None:
+        stores = [await open_shared() for _ in range(3)]
+        ids = [record(f"k{number}").id for number in range(4)]
+        await stores[0].commit([record(id=id, data=b"0") for id in ids], None)
+
+        async def increment_two(store: SharedStore) -> None:
+            while True:
+                found = [await store.load(id) for id in random.sample(ids, 2)]
+                new = [each._replace(data=b"%d" % (int(each.data) + 1)) for each in found if each]
+                with contextlib.suppress(StateConflictError):
+                    return await store.commit(new, None)
+
+        await asyncio.gather(*(increment_two(store) for store in stores for _ in range(20)))
+        found = [await stores[0].load(id) for id in ids]
+        assert sum(int(each.data) for each in found if each) == 2 * 60
+
+    # Leases
+
+    async def test_a_lease_has_one_holder_over_all_processes(self, open_shared: Open) -> None:
+        stores, holders, most = [await open_shared() for _ in range(3)], 0, 0
+        tokens: list[int] = []
+
+        async def hold(store: SharedStore) -> None:
+            nonlocal holders, most
+            async with store.lease("a", wait_s=60) as lease:
+                holders += 1
+                most = max(most, holders)
+                tokens.append(lease.token)
+                await asyncio.sleep(0)
+                holders -= 1
+
+        await asyncio.gather(*(hold(store) for store in stores for _ in range(20)))
+        assert most == 1
+        assert tokens == sorted({*tokens})
+        assert len(tokens) == 60
+
+    async def test_leases_of_different_names_and_bots_are_held_at_once(self, open_shared: Open) -> None:
+        one, other = await open_shared(), await open_shared(OTHER_BOT)
+        async with one.lease("a"), one.lease("b"), one.lease(""), one.lease("🎉:%"), other.lease("a"):
+            pass
+
+    async def test_who_waits_for_a_lease_gets_it_in_the_order_of_asking(self, open_shared: Open) -> None:
+        stores, order = [await open_shared() for _ in range(3)], list[int]()
+
+        async def take(number: int) -> None:
+            async with stores[number % 3].lease("a", wait_s=60):
+                order.append(number)
+
+        async with stores[0].lease("a") as first:
+            waiting: list[asyncio.Task[None]] = []
+            for number in range(12):
+                waiting.append(asyncio.create_task(take(number)))
+                await asyncio.sleep(0.05)  # it is in the queue, also on a busy server
+        await asyncio.gather(*waiting)
+        assert order == [*range(12)]
+        assert first.name == "a"
+
+    async def test_who_waits_too_long_gets_an_error_and_holds_up_nobody(
+        self, one: SharedStore, two: SharedStore
+    ) -> None:
+        async with one.lease("a"):
+            with pytest.raises(TimeoutError):
+                async with two.lease("a", wait_s=0.1):
+                    raise AssertionError("two hold it")
+        for store in (two, one, two):
+            async with store.lease("a", wait_s=30):
+                pass
+
+    async def test_who_is_cancelled_while_it_waits_or_holds_holds_up_nobody(
+        self, one: SharedStore, two: SharedStore
+    ) -> None:
+        async def hold(store: SharedStore) -> None:
+            async with store.lease("a", wait_s=60):
+                await asyncio.sleep(60)
+
+        for pause in (0, 0, 0.001, 0.002, 0.005, 0.01, 0.1):
+            tasks = [asyncio.create_task(hold(store)) for store in (one, two, one)]
+            await asyncio.sleep(pause)
+            for task in random.sample(tasks, 3):
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            async with asyncio.timeout(30), two.lease("a", wait_s=30):
+                pass
+
+    async def test_a_lease_ends_with_an_error_in_its_block(self, one: SharedStore, two: SharedStore) -> None:
+        with pytest.raises(ZeroDivisionError):
+            async with one.lease("a"):
+                raise ZeroDivisionError
+        async with two.lease("a", wait_s=30):
+            pass
+
+    async def test_a_lease_is_renewed_while_it_is_held(self, one: SharedStore, two: SharedStore) -> None:
+        async with one.lease("a") as lease:
+            with pytest.raises(TimeoutError):
+                async with two.lease("a", wait_s=3 * LEASE_S):
+                    pass
+            await one.commit([record()], None, fences=[lease])
+
+    async def test_a_lease_that_is_held_too_long_is_lost_and_fences(
+        self, open_shared: Open, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        slow, other = await open_shared(max_hold_s=LEASE_S), await open_shared()
+        async with slow.lease("a") as old, other.lease("a", wait_s=30) as new:
+            assert new.token > old.token
+            with pytest.raises(StateConflictError):
+                await slow.commit([record()], None, fences=[old])
+            await other.commit([record()], None, fences=[new])
+            async with asyncio.timeout(30):
+                while "lease a " not in caplog.text:
+                    await asyncio.sleep(0.05)
+        assert await other.load(record().id) == record(version=1, shown=1)
+
+    async def test_a_commit_is_fenced_by_every_one_of_its_leases(self, one: SharedStore, two: SharedStore) -> None:
+        await accept(one, event(1))
+        async with one.lease("a") as ended:
+            pass
+        async with one.lease("b") as held, two.lease("c") as another:
+            for wrong in (ended, another, held._replace(token=held.token + 1), held._replace(name="d")):
+                for fences in ([held, wrong], [wrong, held]):
+                    with pytest.raises(StateConflictError):
+                        await one.commit([record()], event(1).key, [Timer(EventKey("timer:1"), 0.0)], fences=fences)
+            assert (await one.load(record().id), await keys(one), await one.timers()) == (None, ["1"], [])
+            await one.commit([record()], event(1).key, fences=[held, held])
+        assert (await one.load(record().id), await keys(one)) == (record(version=1, shown=1), [])
+
+    async def test_a_closed_process_gives_up_its_leases_and_its_place_in_the_queue(self, open_shared: Open) -> None:
+        holder, waiter, last = [await open_shared(lease_s=600.0) for _ in range(3)]
+        async with contextlib.AsyncExitStack() as stack:
+            await stack.enter_async_context(holder.lease("a"))
+            waiting = asyncio.create_task(stack.enter_async_context(waiter.lease("a", wait_s=60)))
+            await asyncio.sleep(0.1)
+            await waiter.close()
+            await holder.close()
+            async with last.lease("a", wait_s=60):
+                pass
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+
+    # Processes that are killed, and processes that are stopped for a while
+
+    async def test_what_a_killed_process_left_is_claimed_and_its_lease_ends(
+        self, one: SharedStore, start_process: Callable[..., Process]
+    ) -> None:
+        killed = start_process()
+        assert [await killed.ask("accept", f"interaction:{number}") for number in (2, 1)] == [1, 1]
+        token = await killed.ask("lease", "a")
+        assert await one.claim_orphans() == []
+        killed.kill()
+        assert [each.key for each in await until_claimed(one, 2)] == [event(2).key, event(1).key]
+        async with one.lease("a", wait_s=30) as lease:
+            assert lease.token > token
+
+    async def test_a_killed_process_in_the_queue_holds_up_nobody_for_long(
+        self, one: SharedStore, two: SharedStore, start_process: Callable[..., Process]
+    ) -> None:
+        async with one.lease("a"):
+            queued = start_process()
+            queued.send("lease", "a")
+            await asyncio.sleep(0.3)
+            waiting = asyncio.create_task(two.lease("a", wait_s=30).__aenter__())
+            await asyncio.sleep(0.3)
+            queued.kill()
+        assert (await waiting).name == "a"
+
+    async def test_a_process_that_was_stopped_past_its_lease_does_not_write(
+        self, one: SharedStore, start_process: Callable[..., Process]
+    ) -> None:
+        stopped = start_process()
+        assert await stopped.ask("accept", event(1).key) == 1
+        token = await stopped.ask("lease", "a")
+        stopped.signal(signal.SIGSTOP)
+        [claimed] = await until_claimed(one, 1)
+        async with one.lease("a", wait_s=30) as lease:
+            assert lease.token > token
+            stopped.signal(signal.SIGCONT)
+            assert await stopped.ask("add", "x", "late", event(1).key) == "StateConflictError"
+            assert await stopped.ask("add", "x", "late", "", "a") == "StateConflictError"
+            await one.commit([record()], claimed.key, fences=[lease])
+        assert await one.load(RecordId("list", "x")) is None
+        assert await stopped.ask("pending") == []
+        assert await stopped.ask("accept", event(2).key) == 1, "it goes on, as a process that is known again"
+        await asyncio.sleep(2 * LEASE_S)
+        assert await one.claim_orphans() == []
+        assert await stopped.ask("add", "x", "new", event(2).key) == "added"
