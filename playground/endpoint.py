@@ -31,12 +31,13 @@ from .world import World
 USER_AGENT = "Discord-Interactions/1.0 (+https://discord.com)"
 LOCAL = ("127.0.0.1", "localhost", "::1")
 EARLIER = (202, 204)
+UNAVAILABLE = 503
 DELIVERIES_KEPT = 20_000
 CONNECTIONS_AT_ONCE = 4096
 
 
-class NobodyThere(ValueError):
-    """There is no connection to the endpoint: the bot does not run, or listens elsewhere."""
+class NotReady(ValueError):
+    """There is no connection to the endpoint, or it says that it cannot answer now: the bot may be starting."""
 
 
 class Target(NamedTuple):
@@ -157,7 +158,7 @@ class Endpoint:
     async def _require_pong(self, target: Target) -> None:
         answer = await self._ping(target, DeliveryFault())
         if answer.status != 200 or not answer.is_object or answer.body.get("type") != 1:
-            raise ValueError(
+            raise (NotReady if answer.status == UNAVAILABLE else ValueError)(
                 f'{target.given} answers a signed PING with {answer.in_words()}, not with 200 and {{"type": 1}}. '
                 f"Look at the bot's log; the public key to verify with is {self.public_key}."
             )
@@ -184,9 +185,7 @@ class Endpoint:
             raise ValueError(f"{target.given} does not answer a PING within {FIRST_ANSWER_S:.0f} s.") from None
         except (OSError, aiohttp.ClientConnectionError) as problem:
             why = str(problem) or type(problem).__name__
-            raise NobodyThere(
-                f"Nothing answers at {target.given} ({why}). Start the bot, or mend the address."
-            ) from None
+            raise NotReady(f"Nothing answers at {target.given} ({why}). Start the bot, or mend the address.") from None
         except (aiohttp.ClientError, Refused, ValueError) as problem:
             raise ValueError(f"What {target.given} answers a PING with cannot be read: {problem}.") from None
         self._world.journal.note("endpoint", what="ping", signature=fault.signature or "right", status=answer.status)

@@ -21,7 +21,7 @@ from aiohttp import web
 from . import shapes
 from .clock import Clock
 from .control import Page
-from .endpoint import Delivery, Endpoint, NobodyThere
+from .endpoint import Delivery, Endpoint, NotReady
 from .faults import DeliveryFaults, Faults
 from .gateway import Gateway
 from .interactions import TOKENS_ISSUED, Interaction, Interactions
@@ -248,7 +248,7 @@ class Discord:
         while bot.pid == pid:
             try:
                 await self.set_endpoint(bot.interactions_url)
-            except NobodyThere:
+            except NotReady:
                 await asyncio.sleep(PING_EVERY_S)
             except ValueError as problem:
                 if str(problem) != said:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import hikari
+import hikari.impl
 import pytest
 import pytest_asyncio
 from aiohttp import FormData, MultipartWriter, web
 
 from playground import Discord
 from playground.people import Person, Used
+from playground.server import free_port
 from playground.world import APPLICATION_ID
 from tests.clients.raw import Json, RawBot, Rest, until
 from tests.clients.site import Site, message, says
@@ -550,3 +553,96 @@ async def test_what_keeps_a_bot_from_being_ready_is_in_its_log(discord: Discord)
     broken = await discord.start_bot(BOT, mode="rest", env={"BROKEN": "1"})
     with pytest.raises(RuntimeError, match=r"web\.py ended with exit code 1 before it was ready:\nbroken"):
         await broken.ready()
+
+
+# A client library's own server
+
+
+@pytest_asyncio.fixture
+async def hikaris_url(discord: Discord) -> AsyncIterator[str]:
+    """The address of hikari's own server, with /poll, a button that counts and one that opens a form."""
+    bot = hikari.RESTBot(discord.token, "Bot", rest_url=discord.api, banner=None, logs=None)
+    counts = {"count": 0}
+
+    def view() -> hikari.api.ContainerComponentBuilder:
+        row = bot.rest.build_message_action_row()
+        row.add_interactive_button(hikari.ButtonStyle.PRIMARY, "add", label="Add")
+        row.add_interactive_button(hikari.ButtonStyle.SECONDARY, "rename", label="Rename")
+        container = hikari.impl.ContainerComponentBuilder()
+        container.add_text_display(f"## Count {counts['count']}")
+        container.add_component(row)
+        return container
+
+    async def on_command(interaction: hikari.CommandInteraction) -> AsyncGenerator[Any]:
+        if interaction.command_name == "file":
+            yield interaction.build_response().set_content("a file").add_attachment(hikari.Bytes(b"one", "a.txt"))
+        elif interaction.command_name == "poll":
+            yield interaction.build_response().add_component(view())
+        else:
+            yield interaction.build_deferred_response()
+            await edit_as_soon_as_possible(interaction)
+
+    async def on_click(interaction: hikari.ComponentInteraction) -> Any:
+        if interaction.custom_id == "rename":
+            row = bot.rest.build_modal_action_row()
+            row.add_text_input("title", "Title")
+            return WholeForm(interaction.build_modal_response("Rename", "rename").add_component(row))
+        counts["count"] += 1
+        return interaction.build_response(hikari.ResponseType.MESSAGE_UPDATE).add_component(view())
+
+    async def on_form(interaction: hikari.ModalInteraction) -> Any:
+        field: Any = interaction.components[0].components[0]
+        return interaction.build_response().set_content(f"renamed to {field.value}")
+
+    bot.set_listener(hikari.CommandInteraction, on_command)
+    bot.set_listener(hikari.ComponentInteraction, on_click)
+    bot.set_listener(hikari.ModalInteraction, on_form)
+    port = free_port()
+    await bot.start(host="127.0.0.1", port=port, check_for_updates=False)
+    application = await bot.rest.fetch_application()
+    commands = [bot.rest.slash_command_builder(name, "x") for name in ("poll", "file", "later")]
+    await bot.rest.set_application_commands(application, commands)
+    yield f"http://127.0.0.1:{port}/"
+    await bot.close()
+
+
+async def edit_as_soon_as_possible(interaction: hikari.CommandInteraction) -> None:
+    while True:  # hikari goes on before its answer has been read
+        try:
+            await interaction.edit_initial_response("done at last")
+            return
+        except hikari.NotFoundError:
+            await asyncio.sleep(0.01)
+
+
+class WholeForm:
+    """hikari 2.7.0 builds the rows of a form as pairs of a row and its files; this sends the rows."""
+
+    def __init__(self, builder: hikari.api.InteractionModalBuilder) -> None:
+        self._builder = builder
+
+    def build(self, entity_factory: hikari.api.EntityFactory) -> Any:
+        payload: Any
+        payload, files = self._builder.build(entity_factory)
+        rows = [each[0] if isinstance(each, (list, tuple)) else each for each in payload["data"]["components"]]
+        return {**payload, "data": {**payload["data"], "components": rows}}, files
+
+
+async def test_hikaris_own_server_is_used_through_a_command_a_click_and_a_form(
+    discord: Discord, alice: Person, hikaris_url: str
+) -> None:
+    with pytest.raises(ValueError, match="with a wrong signature with 400, not with 401"):
+        await discord.set_endpoint(hikaris_url)
+    await discord.set_endpoint(hikaris_url, strict=False)
+    used = await alice.command("poll")
+    assert discord.text(used.message) == "## Count 0\nAdd\nRename", discord.deliveries
+    for count in (1, 2):
+        assert discord.text((await alice.click("Add")).message) == f"## Count {count}\nAdd\nRename"
+    assert (await alice.click("Rename")).form
+    assert discord.text((await alice.submit({"title": "Tea"})).message) == "renamed to Tea"
+    filed = await alice.command("file")
+    assert filed.message
+    assert [(each["filename"], each["size"]) for each in filed.message["attachments"]] == [("a.txt", 3)]
+    later = await alice.command("later")
+    assert (later.state, discord.text((await later.settled()).message)) == ("deferred", "done at last")
+    assert {each.problem for each in discord.deliveries} == {None}

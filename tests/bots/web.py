@@ -1,6 +1,6 @@
 """A bot without bot.py: takes interactions and hooks over HTTP, and registers its commands when it has begun to listen.
 
-UNSIGNED=1 lets it take requests whatever their signature; BROKEN=1 ends it at once.
+The first PING is answered with 503. UNSIGNED=1 lets it take requests whatever their signature; BROKEN=1 ends it soon.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from standardwebhooks import Webhook
 
 API, TOKEN, PORT = (os.environ[name] for name in ("DISCORD_API", "DISCORD_TOKEN", "WEB_PORT"))
 APPLICATION_ID = "100000000000000001"
+pings: list[Any] = []
 HOOKS = json.loads(os.environ.get("HOOKS", '{"deploy": "standard"}'))
 
 
@@ -27,6 +28,9 @@ async def take_interaction(request: web.Request) -> web.Response:
     if "UNSIGNED" not in os.environ and not verify_key(body, signature, at, os.environ["DISCORD_PUBLIC_KEY"]):
         return web.Response(status=401)
     payload = json.loads(body)
+    if payload["type"] == 1 and not pings:
+        pings.append(payload)
+        return web.json_response({"error": "it is starting"}, status=503)
     if payload["type"] == 1:
         return web.json_response({"type": 1})
     if payload["type"] == 2 and payload["data"]["name"] == "slow":
