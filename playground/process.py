@@ -117,9 +117,9 @@ class BotProcess:
         self._env["MODE"] = mode
 
     @property
-    def interactions_url(self) -> str:
-        """Where it takes interactions in the mode rest."""
-        return f"http://127.0.0.1:{self.web_port}/interactions"
+    def web_address(self) -> str | None:
+        """Where its web side is; None when it was not told to have one."""
+        return None if self.web_port is None else f"http://127.0.0.1:{self.web_port}"
 
     @property
     def status(self) -> Status:

@@ -7,7 +7,6 @@ import base64
 import errno
 import os
 import random
-import secrets
 import socket
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from .control import Page
 from .endpoint import Delivery, Endpoint, NotReady
 from .faults import DeliveryFaults, Faults
 from .gateway import Gateway
+from .hooks import HookAnswer, Hooks
 from .interactions import TOKENS_ISSUED, Interaction, Interactions
 from .journal import Journal
 from .people import Person, Used
@@ -84,15 +84,14 @@ class Discord:
         self.misfits: list[str] = []
         """What the check found wrong with what this Discord sent."""
         self.token = f"{base64.b64encode(APPLICATION_ID.encode()).decode()}.playground.local"
-        self.hook_secret = f"whsec_{base64.b64encode(secrets.token_bytes(24)).decode()}"
-        """What hooks are signed with."""
-        TOKENS_ISSUED.extend((self.token, self.hook_secret))
+        TOKENS_ISSUED.append(self.token)
         self.bots: list[BotProcess] = []
         self.world = World(self.clock, self.journal)
         self.gateway = Gateway(self.world, self.token)
         self.interactions = Interactions(self.world, self._send_interaction)
         self.endpoint = Endpoint(self.world, self.interactions)
         self.public_key = self.endpoint.public_key
+        self.hooks = Hooks(self.clock, self.journal)
         operations = Operations(self.world, self.gateway, self.interactions, self.public_key)
         self._rest = Rest(operations, self.token, self.clock, self.journal)
         self._page = Page(self.world, self.interactions, self._person)
@@ -232,7 +231,7 @@ class Discord:
         env["STORE"] = os.environ.get("STORE") or f"sqlite:{self._folder_for(script) / 'bot.db'}"
         if has_web:
             env |= {"DISCORD_PUBLIC_KEY": self.public_key, "WEB_PORT": str(free_port())}
-            env["HOOK_SECRET"] = self.hook_secret
+            env["HOOK_SECRET"] = self.hooks.secret
         return env
 
     def _on_start(self, bot: BotProcess) -> None:
@@ -247,7 +246,7 @@ class Discord:
         pid, said = bot.pid, ""
         while bot.pid == pid:
             try:
-                await self.set_endpoint(bot.interactions_url)
+                await self.set_endpoint(f"{bot.web_address}/interactions")
             except NotReady:
                 await asyncio.sleep(PING_EVERY_S)
             except ValueError as problem:
@@ -312,6 +311,42 @@ class Discord:
     async def redeliver(self, used: Used, *, anew: bool = False) -> Delivery:
         """Send the request of an interaction once more, byte by byte or signed anew. Nobody gets the answer."""
         return await self.endpoint.redeliver(used.interaction["id"], anew=anew)
+
+    # Hooks
+
+    async def send_hook(
+        self,
+        name: str,
+        payload: Any,
+        *,
+        address: str | None = None,
+        scheme: str | None = None,
+        id: str | None = None,
+        timestamp: float | None = None,
+        secret: str | None = None,
+        event: str = "push",
+        tamper: bool = False,
+    ) -> HookAnswer:
+        """Call a hook of the bot that runs, signed as it wants it; the status and the body of its answer.
+
+            status, body = await discord.send_hook("deploy", {"version": 3})
+
+        `payload` is JSON, or bytes to send as they are. Of the rest each has a default: the `address` of the bot's web
+        side, the `scheme` ("standard", "github" or "ed25519") that it tells at /health, an `id` of its own, a
+        `timestamp` by the playground's clock, the `secret` of `discord.hooks` ("whsk_" and a seed in base64 for
+        ed25519), and GitHub's `event`. `tamper` changes the body after it was signed. Raises LookupError when the bot
+        tells of no such hook, or none runs, and OSError when there is no answer.
+        """
+        return await self.hooks.send(
+            address or self._web_address(), name, payload, scheme=scheme, id=id, timestamp=timestamp, secret=secret,
+            event=event, tamper=tamper,
+        )  # fmt: skip
+
+    def _web_address(self) -> str:
+        for bot in reversed(self.bots):
+            if bot.web_address is not None and bot.pid is not None:
+                return bot.web_address
+        raise LookupError('No bot with a web side runs. Start one with mode="rest" or web=True, or give an address.')
 
     # People and what they see
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hmac
 import json
+import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,13 +16,15 @@ import hikari.impl
 import pytest
 import pytest_asyncio
 from aiohttp import FormData, MultipartWriter, web
+from discord_interactions import verify_key
+from standardwebhooks import Webhook, WebhookVerificationError
 
 from playground import Discord
 from playground.people import Person, Used
 from playground.server import free_port
 from playground.world import APPLICATION_ID
 from tests.clients.raw import Json, RawBot, Rest, until
-from tests.clients.site import Site, message, says
+from tests.clients.site import Site, again, message, says
 
 pytest_plugins = ("tests.clients.fixtures",)
 
@@ -544,8 +549,8 @@ async def test_what_keeps_a_bot_from_being_ready_is_in_its_log(discord: Discord)
     bot = await discord.start_bot(BOT, mode="rest", env={"UNSIGNED": "1"})
     await until(lambda: len(bot.log) > 1)
     assert bot.log[1] == (
-        f"playground: {bot.interactions_url} answers a PING with a wrong signature with 200, not with 401. Verify "
-        "X-Signature-Ed25519 over X-Signature-Timestamp and the raw body before anything else."
+        f"playground: {bot.web_address}/interactions answers a PING with a wrong signature with 200, not with 401. "
+        "Verify X-Signature-Ed25519 over X-Signature-Timestamp and the raw body before anything else."
     )
     with pytest.raises(TimeoutError, match=r"was not ready after 0\.2 s:\n(.*\n)*.*with a wrong signature with 200"):
         await bot.ready(timeout=0.2)
@@ -646,3 +651,145 @@ async def test_hikaris_own_server_is_used_through_a_command_a_click_and_a_form(
     later = await alice.command("later")
     assert (later.state, discord.text((await later.settled()).message)) == ("deferred", "done at last")
     assert {each.problem for each in discord.deliveries} == {None}
+
+
+# Hooks
+
+
+async def test_a_hook_is_signed_as_the_bot_wants_it_and_its_answer_comes_back(discord: Discord) -> None:
+    bot = await discord.start_bot(BOT, mode="rest")
+    await bot.ready()
+    assert await discord.send_hook("deploy", {"version": 3}) == (200, {"took": {"version": 3}})
+    status, body = await discord.send_hook("deploy", b'{"raw": 1}')
+    assert (status, body) == (200, {"took": {"raw": 1}})
+    with pytest.raises(LookupError, match=r"The bot has no hook 'nothing'\. There are: deploy\."):
+        await discord.send_hook("nothing", {})
+    status, body = await discord.send_hook("nothing", {}, scheme="standard")
+    assert (status, body) == (404, {"error": "There is no such hook."})
+    [first, *_] = [entry.data for entry in discord.journal.of("hook")]
+    assert (first["name"], first["scheme"], first["status"]) == ("deploy", "standard", 200)
+    assert first["headers"]["webhook-id"].startswith("msg_")
+    await bot.terminate()
+    with pytest.raises(LookupError, match="No bot with a web side runs"):
+        await discord.send_hook("deploy", {})
+
+
+async def test_a_bot_in_the_mode_gateway_takes_hooks_too(discord: Discord) -> None:
+    bot = await discord.start_bot(BOT, web=True)
+    await until(lambda: bool(bot.log))
+    assert bot.web_address
+    assert (await discord.send_hook("deploy", [1], address=bot.web_address)).body == {"took": [1]}
+
+
+class Receiver:
+    """A web side that keeps the hooks it gets."""
+
+    def __init__(self, hooks: Any) -> None:
+        self.hooks = hooks
+        self.got: list[tuple[dict[str, str], bytes]] = []
+        self.answer = web.Response(status=202)
+
+    async def __aenter__(self) -> Receiver:
+        app = web.Application()
+        app.router.add_get("/health", self._tell)
+        app.router.add_post("/hooks/{name}", self._take)
+        self._runner = web.AppRunner(app, access_log=None)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        self.address = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._runner.cleanup()
+
+    async def _tell(self, request: web.Request) -> web.Response:
+        return says(self.hooks, status=503)  # a bot that is not well tells of its hooks as well
+
+    async def _take(self, request: web.Request) -> web.Response:
+        self.got.append((dict(request.headers), await request.read()))
+        return again(self.answer)
+
+
+@pytest_asyncio.fixture
+async def receiver() -> AsyncIterator[Receiver]:
+    hooks = {"deploy": "standard", "repo": "github", "sealed": "ed25519", "odd": "morse"}
+    async with Receiver({"status": "ok", "hooks": hooks}) as receiver:
+        yield receiver
+
+
+async def test_standard_hooks_are_verified_by_standardwebhooks(discord: Discord, receiver: Receiver) -> None:
+    webhook, address = Webhook(discord.hooks.secret), receiver.address
+    assert await discord.send_hook("deploy", {"version": 3}, address=address) == (202, None)
+    headers, body = receiver.got[-1]
+    assert webhook.verify(body, headers) == {"version": 3}
+    assert headers["Content-Type"] == "application/json"
+    own = f"whsec_{base64.b64encode(b'another secret of 24 byt').decode()}"
+    at = discord.clock.now() - 100
+    await discord.send_hook("deploy", [1], address=address, id="msg_mine", timestamp=at, secret=own)
+    headers, body = receiver.got[-1]
+    assert (headers["webhook-id"], headers["webhook-timestamp"]) == ("msg_mine", f"{at:.0f}")
+    assert Webhook(own).verify(body, headers) == [1]
+    with pytest.raises(WebhookVerificationError, match="No matching signature"):
+        webhook.verify(body, headers)
+    await discord.send_hook("deploy", {"version": 3}, address=address, tamper=True)
+    with pytest.raises(WebhookVerificationError, match="No matching signature"):
+        webhook.verify(receiver.got[-1][1], receiver.got[-1][0])
+    discord.clock.advance(3600)
+    await discord.send_hook("deploy", {}, address=address)
+    with pytest.raises(WebhookVerificationError, match="too new"):
+        webhook.verify(receiver.got[-1][1], receiver.got[-1][0])
+    ids = [headers["webhook-id"] for headers, _ in receiver.got]
+    assert len(set(ids)) == 4
+
+
+async def test_githubs_hooks_carry_the_hmac_of_the_body_by_the_secret_as_it_stands(
+    discord: Discord, receiver: Receiver
+) -> None:
+    # The example on GitHub's own page about validating deliveries.
+    await discord.send_hook("repo", b"Hello, World!", address=receiver.address, secret="It's a Secret to Everybody")
+    headers, body = receiver.got[0]
+    digest = "757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
+    assert (headers["X-Hub-Signature-256"], body) == (f"sha256={digest}", b"Hello, World!")
+    assert (headers["X-GitHub-Event"], uuid.UUID(headers["X-GitHub-Delivery"]).version) == ("push", 4)
+
+    await discord.send_hook("repo", {"ref": "main"}, address=receiver.address, event="star", id="x")
+    await discord.send_hook("repo", {"ref": "main"}, address=receiver.address, tamper=True)
+    (headers, body), (same, tampered) = receiver.got[1:]
+    assert (headers["X-GitHub-Event"], headers["X-GitHub-Delivery"]) == ("star", "x")
+    assert headers["X-Hub-Signature-256"] == same["X-Hub-Signature-256"]
+    assert (body != tampered, json.loads(body) == json.loads(tampered)) == (True, True)
+    own = hmac.new(discord.hooks.secret.encode(), body, "sha256").hexdigest()
+    assert headers["X-Hub-Signature-256"] == f"sha256={own}"
+
+
+async def test_ed25519_hooks_carry_the_key_and_its_signature(discord: Discord, receiver: Receiver) -> None:
+    other = f"whsk_{base64.b64encode(bytes(32)).decode()}"
+    await discord.send_hook("sealed", {"a": 1}, address=receiver.address)
+    await discord.send_hook("sealed", {"a": 1}, address=receiver.address, secret=other)
+    await discord.send_hook("sealed", {"a": 1}, address=receiver.address, tamper=True)
+    is_good: list[bool] = []
+    for headers, body in receiver.got:
+        key = base64.b64decode(headers["webhook-key"].removeprefix("whpk_")).hex()
+        signature = base64.b64decode(headers["webhook-signature"].removeprefix("v1a,")).hex()
+        signed = f"{headers['webhook-id']}.{headers['webhook-timestamp']}."
+        is_good.append(verify_key(body, signature, signed, key))
+    assert is_good == [True, True, False]
+    keys = [headers["webhook-key"] for headers, _ in receiver.got]
+    assert (keys[0], keys[1] == keys[0], keys[2]) == (discord.hooks.public_key, False, keys[0])
+
+
+async def test_what_a_bot_tells_of_its_hooks_may_be_anything(discord: Discord, receiver: Receiver) -> None:
+    with pytest.raises(LookupError, match=r"'odd' is signed in a way that the playground does not know: morse\."):
+        await discord.send_hook("odd", {}, address=receiver.address)
+    for health in ([], {}, {"hooks": [1]}, "x", {"hooks": None}):
+        receiver.hooks = health
+        with pytest.raises(LookupError, match=r"has no hook 'deploy'\. It has none, or does not run\."):
+            await discord.send_hook("deploy", {}, address=receiver.address)
+    assert receiver.got == []
+
+
+async def test_an_answer_that_is_no_json_is_text_and_none_at_all_an_error(discord: Discord, receiver: Receiver) -> None:
+    receiver.answer = web.Response(status=500, text="boom")
+    assert await discord.send_hook("deploy", {}, address=receiver.address) == (500, "boom")
+    with pytest.raises(OSError, match=r"http://127\.0\.0\.1:1/hooks/deploy did not answer: Cannot connect"):
+        await discord.send_hook("deploy", {}, address="http://127.0.0.1:1", scheme="standard")
