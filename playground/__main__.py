@@ -1,4 +1,4 @@
-"""`python -m playground [BOT.py] [--port N] [--no-open]`"""
+"""`python -m playground [BOT.py] [--mode rest] [--port N] [--no-open]`"""
 
 from __future__ import annotations
 
@@ -37,6 +37,9 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="playground", description="A local Discord to run and click a bot in.")
     made.add_argument("bot", nargs="?", metavar="BOT.py", help="the bot to start in it")
     made.add_argument("--port", type=int, default=PORT, help=f"the page's port on 127.0.0.1 (default {PORT})")
+    made.add_argument(
+        "--mode", choices=("gateway", "rest"), default="gateway", help="how interactions come to the bot (gateway)"
+    )
     made.add_argument("--no-open", action="store_true", help="do not open the page in a browser")
     return made
 
@@ -48,12 +51,12 @@ def fail(sentence: str) -> int:
 
 async def run(asked: argparse.Namespace) -> None:
     stop_on_signals()
-    async with Discord(asked.port) as discord:
+    async with Discord(asked.port, mode=asked.mode) as discord:
         discord.rate_limits = True
         discord.echo = sys.stderr
         print(f"Playground: {discord.url}/", flush=True)
         if asked.bot is not None:
-            await discord.start_bot(asked.bot)
+            await discord.start_bot(asked.bot, web=True)
         if not asked.no_open and has_screen():
             webbrowser.open(discord.url)
         await asyncio.Event().wait()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import http
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ import msgspec
 from aiohttp import WSMsgType, web
 
 from . import permissions
+from .hooks import Hooks
 from .interactions import Interaction, Interactions
 from .people import Person
 from .process import BotProcess
@@ -31,22 +33,27 @@ PAGE_HEADERS = {
 UPLOAD_HEADERS = {"Content-Security-Policy": "sandbox; default-src 'none'", "X-Content-Type-Options": "nosniff"}
 HELLO_WAIT_S = 5.0
 LOG_LINES_AT_START = 1_000
-NO_BOT: Json = {"name": "", "status": "none", "pid": None, "exit_code": None}
+HOOKS_EVERY_S = 1.0
+NO_BOT: Json = {"name": "", "status": "none", "pid": None, "exit_code": None, "mode": None, "has_web": False}
 
 
 class Page:
     """Everything the browser gets, and everything it may ask for. Nothing is encoded while no page is open."""
 
-    def __init__(self, world: World, interactions: Interactions, person: Callable[[str], Person]) -> None:
+    def __init__(self, world: World, interactions: Interactions, hooks: Hooks, person: Callable[[str], Person]) -> None:
         self.token = secrets.token_urlsafe(32)
         self.bot: BotProcess | None = None
         self._world = world
         self._interactions = interactions
+        self._hooks = hooks
+        self._known: dict[str, str] | None = None
+        """The hooks of the bot, when it has told of them."""
+        self._watching: asyncio.Task[None] | None = None
         self._person = person
         self._queues: dict[asyncio.Queue[bytes], web.WebSocketResponse] = {}
         world.listeners.append(self._on_change)
         interactions.watchers.append(self._on_interaction)
-        self._typing: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def routes(self) -> list[web.AbstractRouteDef]:
         made: list[web.AbstractRouteDef] = [
@@ -95,6 +102,7 @@ class Page:
         queue: asyncio.Queue[bytes] = asyncio.Queue()
         queue.put_nowait(encoded("state", **self.state()))
         self._queues[queue] = ws
+        self._watching = self._watching or asyncio.create_task(self._watch_hooks())
         writer = asyncio.create_task(self._write(ws, queue))
         try:
             async for message in ws:
@@ -107,6 +115,10 @@ class Page:
 
     async def close(self) -> None:
         """Tell every open page that the playground has ended."""
+        tasks = [*self._tasks, *([self._watching] if self._watching else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         for ws in list(self._queues.values()):
             await ws.close(code=1001, message=b"the playground has ended")
 
@@ -182,9 +194,12 @@ class Page:
         offered = person.start_autocomplete(
             asked["name"], asked["option"], asked["text"], asked.get("options") or {}, channel=asked["channel_id"]
         )
-        task = asyncio.create_task(self._tell_choices(asked.get("request"), offered))
-        self._typing.add(task)
-        task.add_done_callback(self._typing.discard)
+        self._spawn(self._tell_choices(asked.get("request"), offered))
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _tell_choices(self, request: Any, offered: Awaitable[list[Json]]) -> None:
         try:
@@ -257,22 +272,65 @@ class Page:
     # The bot and the clock
 
     async def do_bot(self, asked: Json) -> None:
-        if self.bot is None:
-            raise LookupError("No bot was given to the playground. Start it with: python -m playground bot.py")
-        action = asked["action"]
+        bot, action = self._required_bot(), asked["action"]
         if action == "kill":
-            self.bot.kill()
+            bot.kill()
         elif action == "start":
-            await self.bot.start()
+            await bot.start()
         elif action == "stop":
-            await self.bot.terminate()
+            await bot.terminate()
         elif action == "restart":
-            await self.bot.restart()
+            await bot.restart()
         else:
             raise ValueError(f"A bot cannot be told to {action!r}.")
 
+    def _required_bot(self) -> BotProcess:
+        if self.bot is None:
+            raise LookupError("No bot was given to the playground. Start it with: python -m playground bot.py")
+        return self.bot
+
+    async def do_mode(self, asked: Json) -> None:
+        if asked["mode"] not in ("gateway", "rest"):
+            raise ValueError(f"Interactions come in no mode {asked['mode']!r}.")
+        await self._required_bot().restart(asked["mode"])
+
     async def do_advance(self, asked: Json) -> None:
         self._world.clock.advance(float(asked["seconds"]))
+
+    # The bot's hooks
+
+    async def do_hook(self, asked: Json) -> None:
+        """In a task of its own, as the bot may take its time."""
+        self._spawn(self._call_hook(asked.get("request"), str(asked["name"]), str(asked["body"]).encode()))
+
+    async def _call_hook(self, request: Any, name: str, body: bytes) -> None:
+        try:
+            address = self._required_bot().web_address
+            if address is None or self._required_bot().pid is None:
+                raise LookupError("The bot does not run, or not with a web side.")
+            answer = await self._hooks.send(address, name, body)
+        except (LookupError, OSError) as problem:
+            self._send("hook", request=request, status=None, text=str(problem), body=None)
+        else:
+            self._send("hook", request=request, status=answer.status, text=phrase(answer.status), body=answer.body)
+
+    async def _watch_hooks(self) -> None:
+        while True:
+            await self._look_for_hooks()
+            await asyncio.sleep(HOOKS_EVERY_S)
+
+    async def _look_for_hooks(self) -> None:
+        """Tell the pages when the bot has other hooks than before; while it does not run it is not asked."""
+        bot = self.bot
+        if not self._queues or bot is None or bot.web_address is None or bot.status != "running":
+            return
+        known = await self._hooks.known(bot.web_address)
+        if known is not None and known != self._known:
+            self._known = known
+            self._send("hooks", hooks=self._listed_hooks())
+
+    def _listed_hooks(self) -> list[Json] | None:
+        return None if self._known is None else [{"name": key, "scheme": each} for key, each in self._known.items()]
 
     # What the page is told
 
@@ -289,6 +347,7 @@ class Page:
             "commands": list(world.commands.values()),
             "messages": [kept.for_page() for kept in world.all_messages() if not kept.dismissed],
             "bot": self.bot.for_page() if self.bot else NO_BOT,
+            "hooks": self._listed_hooks(),
             "bot_in_guild": world.bot_in_guild,
             "has_outage": world.has_outage,
             "log": self.bot.log[-LOG_LINES_AT_START:] if self.bot else [],
@@ -415,12 +474,22 @@ ACTIONS: dict[str, Callable[[Page, Json], Awaitable[None]]] = {
     "guild": Page.do_guild,
     "elsewhere": Page.do_elsewhere,
     "bot": Page.do_bot,
+    "mode": Page.do_mode,
+    "hook": Page.do_hook,
     "advance": Page.do_advance,
 }
 
 
 def encoded(type_: str, **values: Any) -> bytes:
     return msgspec.json.encode({"type": type_, **values})
+
+
+def phrase(status: int) -> str:
+    """The words that go with a status."""
+    try:
+        return http.HTTPStatus(status).phrase
+    except ValueError:
+        return ""
 
 
 def person_of(user: Json) -> Json:

@@ -51,13 +51,13 @@ class Hooks:
         """What hooks of the kind ed25519 are verified with."""
         return whpk(self._key)
 
-    async def known(self, address: str) -> dict[str, str]:
-        """The hooks of the bot at this address: how each one is signed, by name. {} when it does not say."""
+    async def known(self, address: str) -> dict[str, str] | None:
+        """The hooks of the bot at this address: how each one is signed, by name. None when it cannot be asked."""
         try:
             async with client(HEALTH_WAIT_S) as session, session.get(f"{address}/health") as response:
-                health: Any = msgspec.json.decode(await response.read())
-        except (OSError, aiohttp.ClientError, msgspec.DecodeError):
-            return {}
+                health = read_answer(await response.read())
+        except (OSError, aiohttp.ClientError):
+            return None
         hooks: Any = cast(Json, health).get("hooks") if isinstance(health, dict) else None
         given = cast(Json, hooks) if isinstance(hooks, dict) else {}
         return {name: str(scheme) for name, scheme in given.items()}
@@ -110,10 +110,12 @@ def github_signature(secret: str, body: bytes) -> str:
     return hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
 
 
-def scheme_of(name: str, known: dict[str, str]) -> str:
+def scheme_of(name: str, known: dict[str, str] | None) -> str:
     """How the hook is signed; LookupError with a sentence when there is none, or in no way that is known."""
+    if known is None:
+        raise LookupError(f"The bot cannot be asked how its hook {name!r} is signed: nothing answers at /health.")
     if name not in known:
-        there = f"There are: {', '.join(known)}." if known else "It has none, or does not run."
+        there = f"There are: {', '.join(known)}." if known else "It tells of none at /health."
         raise LookupError(f"The bot has no hook {name!r}. {there}")
     if known[name] not in SCHEMES:
         raise LookupError(f"The hook {name!r} is signed in a way that the playground does not know: {known[name]}.")

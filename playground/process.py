@@ -111,11 +111,6 @@ class BotProcess:
     def mode(self) -> Mode:
         return "rest" if self._env.get("MODE") == "rest" else "gateway"
 
-    @mode.setter
-    def mode(self, mode: Mode) -> None:
-        """It is told so at its next start."""
-        self._env["MODE"] = mode
-
     @property
     def web_address(self) -> str | None:
         """Where its web side is; None when it was not told to have one."""
@@ -232,10 +227,13 @@ class BotProcess:
         assert self.returncode is not None
         return self.returncode
 
-    async def restart(self) -> None:
-        """Stop it when it runs, then start the same command again."""
+    async def restart(self, mode: Mode | None = None) -> None:
+        """Stop it when it runs, then start the same command again, in another mode if one is given."""
+        if mode == "rest" and self.web_port is None:
+            raise ValueError(f"{self.script} has no port for HTTP. Start it with mode={mode!r}, or with web=True.")
         if self._run is not None:
             await self.terminate()
+        self._env["MODE"] = mode or self.mode
         await self.start()
 
     async def close(self) -> None:
@@ -252,4 +250,5 @@ class BotProcess:
 
     def for_page(self) -> dict[str, object]:
         code = self.returncode
-        return {"name": Path(self.script).name, "status": self.status, "pid": self.pid, "exit_code": code}
+        about: dict[str, object] = {"name": Path(self.script).name, "status": self.status, "pid": self.pid}
+        return {**about, "exit_code": code, "mode": self.mode, "has_web": self.web_port is not None}

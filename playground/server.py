@@ -94,7 +94,7 @@ class Discord:
         self.hooks = Hooks(self.clock, self.journal)
         operations = Operations(self.world, self.gateway, self.interactions, self.public_key)
         self._rest = Rest(operations, self.token, self.clock, self.journal)
-        self._page = Page(self.world, self.interactions, self._person)
+        self._page = Page(self.world, self.interactions, self.hooks, self._person)
         self._port = port
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._runner: web.AppRunner | None = None

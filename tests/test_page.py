@@ -5,6 +5,7 @@ what the page asks for. The stories at the end run the page, the playground and 
 """
 
 import json
+import re
 import shutil
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -1087,6 +1088,188 @@ async def test_the_clock_can_be_moved(pages: Pages) -> None:
         await script.heard({"do": "advance", "seconds": seconds})
 
 
+WITH_WEB = {"name": "bot.py", "status": "running", "pid": 4121, "exit_code": None, "mode": "gateway", "has_web": True}
+HOOKS = [{"name": "deploy", "scheme": "standard"}, {"name": "repo", "scheme": "github"}]
+
+
+async def test_how_interactions_come_is_said_and_changed_with_the_keyboard(pages: Pages) -> None:
+    script = await pages.scripted(first=state(bot=WITH_WEB))
+    page, line = script.page, script.page.locator("#mode")
+    await expect(line).to_have_text("Interactions: gateway Use HTTP instead")
+    await tab_to(page, "Use HTTP instead")
+    await page.keyboard.press("Enter")
+    await script.heard({"do": "mode", "mode": "rest"})
+    script.say({"type": "bot", "bot": {**WITH_WEB, "mode": "rest"}})
+    await expect(line).to_have_text("Interactions: HTTP Use the gateway instead")
+    await expect(line.get_by_role("button")).to_be_focused()
+    await expect(page.locator("#announcements")).to_have_text("Interactions: HTTP")
+    await page.keyboard.press("Space")
+    await script.heard({"do": "mode", "mode": "gateway"})
+
+
+async def test_a_bot_that_has_no_port_cannot_be_switched_and_no_bot_has_no_mode(pages: Pages) -> None:
+    script = await pages.scripted(first=state(bot={**WITH_WEB, "has_web": False}))
+    line = script.page.locator("#mode")
+    await expect(line).to_be_visible()
+    await expect(line.get_by_role("button")).to_be_hidden()
+    script = await pages.scripted(first=state(bot={**WITH_WEB, "status": "none", "mode": None, "has_web": False}))
+    await expect(script.page.locator("#mode")).to_be_hidden()
+
+
+class HooksPanel:
+    """The part of the page that calls hooks."""
+
+    def __init__(self, script: Scripted) -> None:
+        self.script = script
+        self.box = script.page.locator("#hooks")
+        self.hook = self.box.get_by_label("Hook", exact=True)
+        self.body = self.box.get_by_label("Body, as JSON")
+        self.send = self.box.get_by_role("button", name="Send")
+        self.status = self.box.get_by_role("status")
+        self.answer = self.box.get_by_role("region", name="Answer")
+
+    async def asked(self, name: str, body: str) -> Json:
+        """Wait until the page has asked for the call."""
+        fits = lambda one: (one["do"], one.get("name"), one.get("body")) == ("hook", name, body)  # noqa: E731
+        await self.script.until(lambda: any(map(fits, self.script.asked)), f"the page calls {name} with {body}")
+        return next(one for one in reversed(self.script.asked) if fits(one))
+
+    def reply(self, asked: Json, status: int | None, text: str, body: Any = None) -> None:
+        told = {"type": "hook", "request": asked["request"], "status": status, "text": text, "body": body}
+        self.script.say(told)
+
+
+async def test_a_hook_is_called_with_the_keyboard_alone(pages: Pages) -> None:
+    script = await pages.scripted(first=state(bot=WITH_WEB, hooks=HOOKS))
+    page, panel = script.page, HooksPanel(script)
+    await tab_to(page, "Hooks (2)")
+    await page.keyboard.press("Enter")
+    await page.keyboard.press("Tab")
+    await expect(panel.hook).to_be_focused()
+    await expect(panel.hook.locator("option")).to_have_text(["deploy · signed: standard", "repo · signed: github"])
+    await page.keyboard.press("ArrowDown")
+    await expect(panel.hook).to_have_value("repo")
+    await page.keyboard.press("Tab")
+    await expect(panel.body).to_be_focused()
+    await page.keyboard.press("Control+a")
+    await page.keyboard.type('{"ref": 1}')
+    await page.keyboard.press("Control+Enter")
+    asked = await panel.asked("repo", '{"ref": 1}')
+    await expect(panel.send).to_have_attribute("aria-busy", "true")
+    await page.keyboard.press("Control+Enter")
+    panel.reply({"request": -1}, 500, "of another page")
+    panel.reply(asked, 202, "Accepted", {"accepted": "hook:repo:1"})
+    await expect(panel.status).to_have_text("202 Accepted")
+    await expect(panel.answer).to_have_text('{\n  "accepted": "hook:repo:1"\n}')
+    await expect(panel.send).not_to_have_attribute("aria-busy", "true")
+    assert sum(one["do"] == "hook" for one in script.asked) == 1
+    await tab_to(page, "Send")
+    await page.keyboard.press("Tab")
+    await expect(panel.answer).to_be_focused()
+
+
+async def test_what_a_hook_answers_is_shown_whatever_it_is(pages: Pages) -> None:
+    script = await pages.scripted(first=state(bot=WITH_WEB, hooks=HOOKS))
+    panel = HooksPanel(script)
+    await panel.box.locator("summary").click()
+    for status, text, body, shown in (
+        (401, "Unauthorized", {"error": "wrong"}, '{\n  "error": "wrong"\n}'),
+        (500, "Internal Server Error", "<b>boom</b>", "<b>boom</b>"),
+        (204, "No Content", None, None),
+        (None, "The bot does not run.", None, None),
+    ):
+        script.asked.clear()
+        await panel.send.click()
+        panel.reply(await panel.asked("deploy", "{}"), status, text, body)
+        await expect(panel.status).to_have_text(text if status is None else f"{status} {text}")
+        if status != 204:
+            await expect(panel.status).to_have_class("hook-status failure")
+        if shown is None:
+            await expect(panel.answer).to_be_hidden()
+        else:
+            await expect(panel.answer).to_have_text(shown)
+    await expect(script.page.locator("#hooks b")).to_have_count(0)
+
+
+async def test_a_body_that_is_no_json_is_named_and_not_sent(pages: Pages) -> None:
+    script = await pages.scripted(first=state(bot=WITH_WEB, hooks=HOOKS))
+    panel = HooksPanel(script)
+    await panel.box.locator("summary").click()
+    await panel.body.fill("{version: 3}")
+    await panel.send.click()
+    await expect(panel.box.locator(".problem")).to_contain_text("This is no JSON: ")
+    await expect(panel.body).to_be_focused()
+    await expect(panel.body).to_have_attribute("aria-invalid", "true")
+    await expect(panel.body).to_have_accessible_description(re.compile("This is no JSON"))
+    await panel.body.fill('{"version": 3}')
+    await expect(panel.box.locator(".problem")).to_be_hidden()
+    await panel.send.click()
+    await panel.asked("deploy", '{"version": 3}')
+    assert sum(one["do"] == "hook" for one in script.asked) == 1
+
+
+async def test_what_was_written_for_a_hook_stays_while_the_bot_has_it(pages: Pages) -> None:
+    script = await pages.scripted(first=state(bot=WITH_WEB, hooks=HOOKS))
+    panel = HooksPanel(script)
+    await panel.box.locator("summary").click()
+    await panel.body.fill("[1]")
+    await panel.hook.select_option("repo")
+    await expect(panel.body).to_have_value("{}")
+    await panel.body.fill("[2]")
+    script.say({"type": "bot", "bot": {**WITH_WEB, "status": "stopped", "pid": None}})
+    script.say({"type": "hooks", "hooks": [*HOOKS, {"name": "third", "scheme": "ed25519"}]})
+    await expect(panel.box.locator("summary")).to_have_text("Hooks (3)")
+    await expect(panel.hook).to_have_value("repo")
+    await expect(panel.body).to_have_value("[2]")
+    script.say({"type": "hooks", "hooks": HOOKS[:1]})
+    await expect(panel.hook).to_have_value("deploy")
+    await expect(panel.body).to_have_value("[1]")
+
+
+@pytest.mark.parametrize(
+    ("bot", "hooks", "words"),
+    [
+        ({}, [], "This bot has no hooks. A hook is an address that other services call: write a function under"),
+        ({}, None, "The bot's hooks are listed here when it runs."),
+        ({"has_web": False}, None, "This bot was started without a port for HTTP, so it has no hooks."),
+        ({"status": "none", "has_web": False}, None, "No bot runs here."),
+    ],
+)
+async def test_without_hooks_the_page_says_why(pages: Pages, bot: Json, hooks: Any, words: str) -> None:
+    script = await pages.scripted(first=state(bot={**WITH_WEB, **bot}, hooks=hooks))
+    panel = HooksPanel(script)
+    await panel.box.locator("summary").click()
+    await expect(panel.box.locator(".hint")).to_contain_text(words)
+    await expect(panel.send).to_be_hidden()
+    script.say({"type": "hooks", "hooks": HOOKS})
+    await expect(panel.send).to_be_visible()
+    await expect(panel.box.locator(".hint")).to_be_hidden()
+
+
+@pytest.mark.parametrize("width", [1280, 360])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_axe_finds_nothing_serious_in_the_hooks(pages: Pages, scheme: str, width: int) -> None:
+    viewport = {"width": width, "height": 700}
+    script = await pages.scripted(first=state(bot=WITH_WEB, hooks=HOOKS), color_scheme=scheme, viewport=viewport)
+    panel = HooksPanel(script)
+    if width < 1000:
+        await script.page.get_by_role("button", name="Controls").click()
+    await panel.box.locator("summary").click()
+    await panel.body.fill("{")
+    await panel.send.click()
+    await expect(panel.box.locator(".problem")).to_be_visible()
+    assert await blame(script.page) == []
+    await panel.body.fill("{}")
+    await panel.send.click()
+    panel.reply(await panel.asked("deploy", "{}"), 401, "Unauthorized", {"error": "x " * 2000})
+    await expect(panel.answer).to_be_visible()
+    assert await blame(script.page) == []
+    assert await script.page.evaluate("document.documentElement.scrollWidth") <= width
+    log = script.page.get_by_label("The bot's log")
+    await log.scroll_into_view_if_needed()
+    await expect(log).to_be_in_viewport()
+
+
 async def test_the_log_follows_its_end_until_the_reader_scrolls_up(pages: Pages) -> None:
     script = await pages.scripted(first=state(log=[f"line {n}" for n in range(300)]))
     log = script.page.get_by_label("The bot's log")
@@ -2163,3 +2346,37 @@ async def test_that_the_bot_is_typing_is_said_until_it_has_written(pages: Pages)
     await expect(script.page.get_by_text("The bot is typing…")).to_be_visible()
     script.show(message(1, content="Here."))
     await expect(script.page.get_by_text("The bot is typing…")).to_have_count(0)
+
+
+# ---- The bot over HTTP: its mode and its hooks, with a bot that is not ours
+
+
+async def test_the_story_of_hooks_and_modes_with_the_keyboard_alone(pages: Pages) -> None:
+    page = await pages.blank()
+    keyboard = page.keyboard
+    async with Discord() as discord:
+        bot = await discord.start_bot(ROOT / "tests" / "bots" / "web.py", web=True)
+        await bot.ready()
+        await page.goto(discord.url)
+        await expect(page.locator("#hooks summary")).to_have_text("Hooks (1)")
+        await tab_to(page, "Hooks (1)")
+        await keyboard.press("Enter")
+        await tab_to(page, "Body, as JSON")
+        await keyboard.press("Control+a")
+        await keyboard.type('{"version": 3}')
+        await keyboard.press("Control+Enter")
+        await expect(page.locator("#hooks")).to_contain_text('200 OK{\n  "took": {\n    "version": 3')
+        await until(lambda: "hook deploy {'version': 3}" in bot.log)
+        for now, offered in (("HTTP", "Use HTTP instead"), ("gateway", "Use the gateway instead")):
+            before = bot.pid
+            await tab_to(page, offered, "Shift+Tab")
+            await keyboard.press("Enter")
+            await expect(page.locator("#mode")).to_contain_text(f"Interactions: {now}")
+            await expect(page.locator(".bot-status")).to_contain_text("running")
+            assert bot.pid != before
+            await page.locator("#write").fill("/ping")
+            await keyboard.press("Enter")
+            await keyboard.press("Enter")
+            await expect(page.get_by_label("Messages", exact=True).get_by_text(f"pid {bot.pid}")).to_be_visible()
+            assert len(discord.deliveries) == 1
+        await page.close()

@@ -162,7 +162,8 @@ async def test_the_state_has_everything(discord: Discord, page: Page) -> None:
     assert [channel["name"] for channel in state["channels"]] == ["general", "random"]
     assert [command["name"] for command in state["commands"]] == ["poll"]
     assert [(message["content"], message["visible_to"]) for message in state["messages"]] == [("hello", None)]
-    assert state["bot"] == {"name": "", "status": "none", "pid": None, "exit_code": None}
+    nobody = {"name": "", "status": "none", "pid": None, "exit_code": None, "mode": None, "has_web": False}
+    assert (state["bot"], state["hooks"]) == (nobody, None)
     assert state["log"] == []
     assert [one["id"] for one in state["interactions"]] == [used.interaction["id"]]
 
@@ -284,7 +285,7 @@ async def test_the_bot_is_stopped_started_killed_and_restarted(discord: Discord,
     await page.greet()
     bot = await discord.start_bot(tmp_path / "echo.py")
     assert (await page.next("bot"))["bot"] == {
-        "name": "echo.py", "status": "starting", "pid": bot.pid, "exit_code": None
+        "name": "echo.py", "status": "starting", "pid": bot.pid, "exit_code": None, "mode": "gateway", "has_web": False
     }  # fmt: skip
     assert (await page.next("log"))["line"] == "hello from the bot"
 

@@ -6,6 +6,8 @@ import asyncio
 import base64
 import hmac
 import json
+import subprocess
+import sys
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
@@ -25,6 +27,7 @@ from playground.server import free_port
 from playground.world import APPLICATION_ID
 from tests.clients.raw import Json, RawBot, Rest, until
 from tests.clients.site import Site, again, message, says
+from tests.test_playground_control import Page
 
 pytest_plugins = ("tests.clients.fixtures",)
 
@@ -32,7 +35,8 @@ BUTTON = {"type": 2, "style": 1, "custom_id": "yes", "label": "Yes"}
 WITH_BUTTON = {"content": "Tea?", "components": [{"type": 1, "components": [BUTTON]}]}
 INPUT = {"type": 4, "custom_id": "title", "style": 1}
 FORM = {"custom_id": "form", "title": "Rename", "components": [{"type": 18, "label": "Title", "component": INPUT}]}
-BOT = Path(__file__).parent / "bots" / "web.py"
+ROOT = Path(__file__).parent.parent
+BOT = ROOT / "tests" / "bots" / "web.py"
 FAILED = ("failed", "The application did not respond")
 
 
@@ -783,8 +787,10 @@ async def test_what_a_bot_tells_of_its_hooks_may_be_anything(discord: Discord, r
         await discord.send_hook("odd", {}, address=receiver.address)
     for health in ([], {}, {"hooks": [1]}, "x", {"hooks": None}):
         receiver.hooks = health
-        with pytest.raises(LookupError, match=r"has no hook 'deploy'\. It has none, or does not run\."):
+        with pytest.raises(LookupError, match=r"has no hook 'deploy'\. It tells of none at /health\."):
             await discord.send_hook("deploy", {}, address=receiver.address)
+    with pytest.raises(LookupError, match=r"how its hook 'deploy' is signed: nothing answers at /health\."):
+        await discord.send_hook("deploy", {}, address="http://127.0.0.1:1")
     assert receiver.got == []
 
 
@@ -793,3 +799,80 @@ async def test_an_answer_that_is_no_json_is_text_and_none_at_all_an_error(discor
     assert await discord.send_hook("deploy", {}, address=receiver.address) == (500, "boom")
     with pytest.raises(OSError, match=r"http://127\.0\.0\.1:1/hooks/deploy did not answer: Cannot connect"):
         await discord.send_hook("deploy", {}, address="http://127.0.0.1:1", scheme="standard")
+
+
+# The page's socket and the command line
+
+
+async def test_a_page_is_told_of_the_bots_hooks_and_calls_them(discord: Discord) -> None:
+    async with Page(discord) as page:
+        assert (await page.greet())["hooks"] is None
+        assert "No bot was given" in await page.refusal(do="mode", mode="rest")
+        await page.send(do="hook", request=1, name="deploy", body="{}")
+        assert "No bot was given" in (await page.next("hook"))["text"]
+        bot = await discord.start_bot(BOT, web=True, env={"HOOKS": '{"deploy": "standard", "repo": "github"}'})
+        listed = [{"name": "deploy", "scheme": "standard"}, {"name": "repo", "scheme": "github"}]
+        assert (await page.next("hooks"))["hooks"] == listed
+        await page.send(do="hook", request=2, name="deploy", body='{"version":  3}')
+        answer = {"type": "hook", "request": 2, "status": 200, "text": "OK", "body": {"took": {"version": 3}}}
+        assert await page.next("hook") == answer
+        await page.send(do="hook", request=3, name="repo", body="{}")
+        assert (await page.next("hook"))["status"] == 500
+        await page.send(do="hook", request=4, name="nothing", body="{}")
+        assert await page.next("hook") == {
+            "type": "hook",
+            "request": 4,
+            "status": None,
+            "text": "The bot has no hook 'nothing'. There are: deploy, repo.",
+            "body": None,
+        }
+        bot.kill()
+        await bot.wait()
+        await page.send(do="hook", request=5, name="deploy", body="{}")
+        assert (await page.next("hook"))["text"] == "The bot does not run, or not with a web side."
+        async with Page(discord) as second:
+            assert (await second.greet())["hooks"] == listed
+
+
+async def test_a_page_starts_the_bot_in_the_other_mode_and_back(discord: Discord, alice: Person) -> None:
+    bot = await discord.start_bot(BOT, web=True)
+    await bot.ready()
+    async with Page(discord) as page:
+        about = (await page.greet())["bot"]
+        assert (about["mode"], about["has_web"]) == ("gateway", True)
+        for mode, url in (("rest", f"{bot.web_address}/interactions"), ("gateway", None), ("rest", ...)):
+            await page.send(do="mode", mode=mode)
+            while (about := (await page.next("bot"))["bot"])["status"] != "running" or about["mode"] != mode:
+                pass
+            assert url in (discord.endpoint.url, ...)
+            assert discord.text((await alice.command("ping")).message) == f"pid {bot.pid}"
+        assert "no mode 'fast'" in await page.refusal(do="mode", mode="fast")
+    assert [each.is_taken for each in discord.deliveries] == [True, True]
+
+
+async def test_a_bot_without_a_port_stays_in_the_mode_gateway(discord: Discord) -> None:
+    bot = await discord.start_bot(BOT)
+    await bot.wait()
+    with pytest.raises(ValueError, match=r"web\.py has no port for HTTP\. Start it with mode='rest', or with web=True"):
+        await bot.restart("rest")
+    assert bot.mode == "gateway"
+
+
+@pytest.mark.parametrize("mode", ["rest", "gateway"])
+def test_the_command_starts_the_bot_in_the_mode_asked_for(mode: str) -> None:
+    command = [sys.executable, "-m", "playground", str(BOT), "--mode", mode, "--port", "0", "--no-open"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stderr
+        assert process.stdout.readline().startswith("Playground: http://127.0.0.1:")
+        assert process.stderr.readline() == f"registered in the mode {mode}\n"
+        process.terminate()
+        process.communicate(timeout=20)
+        assert process.returncode == 0
+
+
+def test_a_mode_that_is_none_ends_the_command_with_2() -> None:
+    command = [sys.executable, "-m", "playground", "--mode", "fast", "--no-open"]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert "argument --mode: invalid choice: 'fast' (choose from 'gateway', 'rest')" in ended.stderr

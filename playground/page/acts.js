@@ -100,6 +100,16 @@ export class Acts {
     this.#do({ do: "bot", action });
   }
 
+  /** Start the bot anew so that interactions come to it in the other mode, "gateway" or "rest". */
+  setMode(mode) {
+    this.#do({ do: "mode", mode });
+  }
+
+  /** Call a hook of the bot; what it answers comes as topic "hook" under this number. Return true when it left. */
+  callHook(request, name, body) {
+    return this.#do({ do: "hook", request, name, body });
+  }
+
   advance(seconds) {
     return this.#do({ do: "advance", seconds });
   }

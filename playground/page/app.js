@@ -1,11 +1,12 @@
 /** The page: a world, the socket that fills it, and the parts that show it. */
 
 import { Acts } from "./acts.js";
-import { showBot, showClock, showLog } from "./bot.js";
+import { showBot, showClock, showLog, showMode } from "./bot.js";
 import { showChannels } from "./channels.js";
 import { Composer } from "./composer.js";
 import { el } from "./dom.js";
 import { Forms } from "./forms.js";
+import { Hooks } from "./hooks.js";
 import { MessageList } from "./messages.js";
 import { showMembers, showPeople } from "./people.js";
 import { Socket } from "./socket.js";
@@ -33,6 +34,8 @@ function main() {
   new Composer(part("composer"), world, acts);
   new Forms(part("form"), world, acts);
   showBot(part("bot"), world, acts);
+  showMode(part("mode"), world, acts);
+  new Hooks(part("hooks"), world, acts);
   showClock(part("clock"), part("clock-offset"), world, acts);
   showLog(part("log"), world);
   foldPanel(part("bot"), part("bot-fold"));

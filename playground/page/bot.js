@@ -67,6 +67,30 @@ function isPossible(action, bot) {
   return ALIVE.includes(bot.status) ? action !== "start" : action === "start" || action === "restart";
 }
 
+const MODES = {
+  gateway: { words: "Interactions: gateway", other: "rest", offer: "Use HTTP instead" },
+  rest: { words: "Interactions: HTTP", other: "gateway", offer: "Use the gateway instead" },
+};
+
+/** Show how interactions come to the bot, and let the reader change it, which starts the bot anew. */
+export function showMode(line, world, acts) {
+  const words = el("span");
+  const change = el("button", { type: "button", class: "as-link", onclick: () => acts.setMode(MODES[shown].other) });
+  line.append(words, " ", change);
+  let shown = null;
+  world.watch(["bot"], () => {
+    const { mode, has_web: hasWeb } = world.bot;
+    line.hidden = !(mode in MODES);
+    if (line.hidden || mode === shown) return;
+    if (shown !== null) announce(MODES[mode].words);
+    shown = mode;
+    words.textContent = MODES[mode].words;
+    change.textContent = MODES[mode].offer;
+    change.title = "This restarts the bot.";
+    change.hidden = !hasWeb;
+  });
+}
+
 /** Show the buttons that move the playground's clock, for rules that take 3 s, 15 minutes or a week, and how far it went. */
 export function showClock(group, offset, world, acts) {
   world.watch(["clock"], () => {

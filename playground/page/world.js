@@ -2,9 +2,9 @@
  * What the page knows: the newest state the server sent, and who and where the reader is.
  * Nothing here touches the document; the parts that do watch the topics they show.
  *
- * Topics: connection, people, roles, channels, commands, usable, messages, bot, form, clock, typing; and, each with a
- * value: log, logReset, refused, outcome (an interaction whose state changed), choices (a bot's suggestions); acted, sent,
- * editLast (the reader did or wrote something, or wants to).
+ * Topics: connection, people, roles, channels, commands, usable, messages, bot, hooks, form, clock, typing; and, each with
+ * a value: log, logReset, refused, outcome (an interaction whose state changed), choices (a bot's suggestions), hook (what a
+ * hook answered); acted, sent, editLast (the reader did or wrote something, or wants to).
  */
 
 const THINKING = 1 << 7;
@@ -55,6 +55,7 @@ export class World {
   interactions = new Map(); // pending or failed ones; what is answered shows in its message
   forms = new Map(); // by user id: what waits to be filled in
   bot = { name: "", status: "none", pid: null, exit_code: null };
+  hooks = null; // { name, scheme } of each hook of the bot; null until it has told of them
   unread = new Set(); // channel ids
   actingAs = null; // user id
   channelId = null;
@@ -110,6 +111,8 @@ export class World {
     clock: (packet) => this.#put("clockOffset", packet.offset ?? 0, "clock"),
     typing: (packet) => this.#noteTyping(packet),
     bot: (packet) => this.#put("bot", packet.bot),
+    hooks: (packet) => this.#put("hooks", packet.hooks),
+    hook: (packet) => this.tell("hook", packet),
     log: (packet) => this.tell("log", packet.line),
     interaction: (packet) => this.#putInteraction(packet.interaction),
     form: (packet) => this.#putForm(packet),
@@ -127,6 +130,7 @@ export class World {
     this.botUser = state.bot_user ? { ...state.bot_user, name: state.bot_user.name ?? state.bot_user.username } : null;
     this.guildRoles = roles ?? [{ id: guild.id, name: "@everyone" }];
     this.locales = locales ?? [];
+    this.hooks = state.hooks ?? null;
     this.clockOffset = offset ?? 0;
     this.channels = state.channels.map((one) => this.#named(one));
     this.messages = new Map(state.messages.map((message) => [message.id, message]));
@@ -134,7 +138,7 @@ export class World {
     this.interactions = new Map([...failed, ...state.interactions].map((one) => [one.id, one]));
     this.#sending.clear();
     this.#settlePlace();
-    for (const topic of ["people", "roles", "channels", "commands", "messages", "bot", "clock"]) this.tell(topic);
+    for (const topic of ["people", "roles", "channels", "commands", "messages", "bot", "hooks", "clock"]) this.tell(topic);
     this.tell("logReset", state.log);
   }
 

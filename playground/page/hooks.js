@@ -1,0 +1,137 @@
+/** The bot's hooks: call one with a body of one's own, and see what it answers. */
+
+import { el, freshId } from "./dom.js";
+import { freshRequest } from "./world.js";
+
+const FIRST_BODY = "{}";
+
+export class Hooks {
+  #world;
+  #acts;
+  #bodies = new Map(); // hook name → what the reader wrote for it
+  #request = null; // the number of the call that has not been answered
+  #select = el("select", { id: freshId("hook"), onchange: () => this.#showBody() });
+  #body = el("textarea", {
+    id: freshId("body"),
+    class: "json",
+    rows: 4,
+    spellcheck: "false",
+    autocomplete: "off",
+    "aria-keyshortcuts": "Control+Enter",
+  });
+  #problem = el("p", { class: "problem", id: freshId("problem"), hidden: true });
+  #send = el("button", { type: "submit", class: "button primary" }, "Send");
+  #status = el("p", { class: "hook-status", role: "status" });
+  #answer = el("pre", { class: "hook-answer", tabindex: "0", role: "region", "aria-label": "Answer", hidden: true });
+  #form;
+  #empty = el("p", { class: "hint" });
+  #summary = el("summary", {}, "Hooks");
+
+  constructor(details, world, acts) {
+    this.#world = world;
+    this.#acts = acts;
+    this.#form = el(
+      "form",
+      { novalidate: true },
+      el("div", { class: "field" }, el("label", { for: this.#select.id }, "Hook"), this.#select),
+      el("div", { class: "field" }, el("label", { for: this.#body.id }, "Body, as JSON"), this.#body, this.#problem),
+      this.#send,
+      this.#status,
+      this.#answer,
+    );
+    this.#form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#call();
+    });
+    this.#body.setAttribute("aria-describedby", this.#problem.id);
+    this.#body.addEventListener("input", () => {
+      this.#bodies.set(this.#select.value, this.#body.value);
+      if (!this.#problem.hidden) this.#check();
+    });
+    this.#body.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.#form.requestSubmit();
+    });
+    details.append(this.#summary, el("div", { class: "hooks-body" }, this.#empty, this.#form));
+    world.watch(["hooks", "bot"], () => this.#show());
+    world.on("hook", (packet) => packet.request === this.#request && this.#showAnswer(packet));
+    world.on("connection", () => world.connection !== "open" && this.#end());
+  }
+
+  /** What is chosen and written stays while the bot tells of the same hook. */
+  #show() {
+    const hooks = this.#world.hooks ?? [];
+    this.#empty.hidden = hooks.length > 0;
+    this.#form.hidden = hooks.length === 0;
+    this.#empty.replaceChildren(...this.#whyEmpty());
+    this.#summary.textContent = hooks.length > 0 ? `Hooks (${hooks.length})` : "Hooks";
+    const listed = JSON.stringify(hooks);
+    if (this.#select.dataset.listed === listed) return;
+    const chosen = this.#select.value;
+    this.#select.dataset.listed = listed;
+    this.#select.replaceChildren(
+      ...hooks.map(({ name, scheme }) => el("option", { value: name }, `${name} · signed: ${scheme}`)),
+    );
+    if (hooks.some(({ name }) => name === chosen)) this.#select.value = chosen;
+    else this.#showBody();
+  }
+
+  #whyEmpty() {
+    const { hooks, bot } = this.#world;
+    if (bot.status === "none") return ["No bot runs here."];
+    if (bot.has_web === false) return ["This bot was started without a port for HTTP, so it has no hooks."];
+    if (hooks === null) return ["The bot's hooks are listed here when it runs."];
+    return [
+      "This bot has no hooks. A hook is an address that other services call: write a function under ",
+      el("code", {}, '@hook("deploy")'),
+      " and add it in ",
+      el("code", {}, "your_bot"),
+      ".",
+    ];
+  }
+
+  #showBody() {
+    this.#body.value = this.#bodies.get(this.#select.value) ?? FIRST_BODY;
+    this.#problem.hidden = true;
+    this.#body.removeAttribute("aria-invalid");
+  }
+
+  #check() {
+    let problem = null;
+    try {
+      JSON.parse(this.#body.value);
+    } catch (error) {
+      problem = `This is no JSON: ${error.message}`;
+    }
+    this.#problem.textContent = problem ?? "";
+    this.#problem.hidden = problem === null;
+    this.#body.setAttribute("aria-invalid", String(problem !== null));
+    return problem === null;
+  }
+
+  #call() {
+    if (this.#request !== null) return;
+    if (!this.#check()) {
+      this.#body.focus();
+      return;
+    }
+    const request = freshRequest();
+    if (!this.#acts.callHook(request, this.#select.value, this.#body.value)) return;
+    this.#request = request;
+    this.#send.setAttribute("aria-busy", "true");
+    this.#status.textContent = "";
+    this.#answer.hidden = true;
+  }
+
+  #showAnswer({ status, text, body }) {
+    this.#end();
+    this.#status.classList.toggle("failure", status === null || status >= 400);
+    this.#status.textContent = status === null ? text : `${status} ${text}`;
+    this.#answer.hidden = body === null || body === undefined;
+    this.#answer.textContent = typeof body === "string" ? body : JSON.stringify(body, null, 2);
+  }
+
+  #end() {
+    this.#request = null;
+    this.#send.removeAttribute("aria-busy");
+  }
+}
