@@ -74,8 +74,10 @@ class Obeying:
         self.leases[name] = await self.stack.enter_async_context(self.store.lease(name, wait_s=30))
         return self.leases[name].token
 
-    async def add(self, record: str, word: str, key: str = "", lease: str = "") -> str:
-        await add(self.store, record, word, EventKey(key) or None, [self.leases[lease]] if lease else [])
+    async def add(self, record: str, word: str, key: str, lease: str = "") -> str:
+        """Add a word to a record and finish the event of that key ("-": none), under a lease that is held."""
+        done = None if key == "-" else EventKey(key)
+        await add(self.store, record, word, done, [self.leases[lease]] if lease else [])
         return "added"
 
 
