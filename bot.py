@@ -27,12 +27,13 @@ Contents
  6  Interactions and commands  who did what, and ways to answer; commands from annotated functions
  7  Dispatch                   the one path from an accepted event to a finished one
  8  Gateway                    a session that outlives the process; commands as Discord lists them
+ 9  Web                        interactions over HTTP, hooks for other services, health
  10  Running                   start, stop and everything between
  11  Your bot                  four examples; delete them and write here
- 12  Command line              run, check, failed, commands, export, backup, playground
+ 12  Command line              run, check, failed, commands, trust, export, backup, playground
 
 Glossary
- event    what arrives: an interaction (a command, a click or a form), a gateway event, a timer that is due
+ event    what arrives: an interaction (a command, a click or a form), a gateway event, a hook, a timer that is due
  inbox    the table of accepted events
  accept   write the event to disk before confirming it to its sender
  cursor   how far the sender has been confirmed: gateway session and sequence number
@@ -53,6 +54,7 @@ import argparse
 import asyncio
 import base64
 import binascii
+import collections
 import contextlib
 import contextvars
 import dataclasses
@@ -60,6 +62,7 @@ import datetime
 import enum
 import functools
 import hashlib
+import hmac
 import inspect
 import io
 import itertools
@@ -106,6 +109,7 @@ try:
     import hikari
     import hikari.impl
     import msgspec
+    from aiohttp import web
     from msgspec import field
 except ModuleNotFoundError as missing:
     print(f"{missing}. Run: {sys.executable} -m pip install -r requirements.txt  (or: make play)", file=sys.stderr)
@@ -119,11 +123,15 @@ __version__ = "0.1.0"
 MINUTE, HOUR, DAY, WEEK = 60, 3_600, 86_400, 604_800  # seconds
 
 AUTO_DEFER_AFTER_S = 2.0  # Discord wants the first answer within 3 s of the click
+FIRST_ANSWER_WITHIN_S = 3.0  # Discord gives up then
 KEYS_KEPT_S = DAY  # how long a done event's key is kept to recognise its copies
+SIGNED_AGE_MAX_S = KEYS_KEPT_S / 2  # of a request; a younger one is recognised by its key, also when a clock is wrong
 BATCH_OPS_MAX = 256  # operations in one transaction
 FIRED_AT_ONCE_MAX = 100  # timers, and expired records, in one operation
 LAZY_WRITE_AFTER_S = 0.5  # what may be lost waits at most this long for a transaction to join
 HELLO_WITHIN_S = 10.0  # a gateway host that takes the connection and says nothing is left after so long
+ARRIVES_AFTER_S = (0, 0.1, 0.2, 0.4, 0.8, 1.6)  # pauses between looks whether Discord has an answer given over HTTP
+BODY_WITHIN_S, BODY_BYTES_MAX = 5.0, 1 << 20  # of a request from outside
 SESSION_AGE_MAX_S = 30 * DAY  # then a new one: a session resumed for months was seen to lose its intents
 REMEMBERED_S = 15 * MINUTE  # a click on an older state of a message, carried in it, arrives within this
 HANDLER_TRIES = 3  # how often a click whose state was changed under it runs again on the fresh state
@@ -220,6 +228,14 @@ def insist(place: str, *rules: tuple[object, str]) -> None:
             raise OperatorError(f"{place}{sentence}")
 
 
+def check_parameters(function: Any, *wanted: str) -> None:
+    """Raise OperatorError when the function is no coroutine with just these parameters."""
+    name, parameters = function.__name__, list(inspect.signature(function).parameters.values())
+    swapped = len(parameters) == 2 and "Context" in str(parameters[1].annotation)
+    if not inspect.iscoroutinefunction(function) or len(parameters) != len(wanted) or swapped:
+        raise OperatorError(f"{name} cannot be called so. Write: async def {name}({', '.join(wanted)}) -> None")
+
+
 def bot_id_of(token: str) -> BotId:
     """Return the id inside a bot token, or raise ValueError. Discord's tokens start with the id in base64."""
     first, dot, _ = token.partition(".")
@@ -237,8 +253,17 @@ class Config:
     """Every setting, read once at start. Names, meanings and defaults for people stand in config.example.env."""
 
     token: str = dataclasses.field(default="", repr=False)
+    mode: str = "gateway"
     api: str = "https://discord.com/api/v10"
     store: str = "sqlite:bot.db"
+    public_key: str = ""
+    web_host: str = "127.0.0.1"
+    web_port: int | None = None
+    web_socket: str = ""
+    web_path: str = ""
+    hook_secrets: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str], repr=False)
+    hook_keys: Mapping[str, str] = dataclasses.field(default_factory=dict[str, str])
+    pin_keys: bool = False
     dev_guild: int | None = None
     log_level: str = "INFO"
     shard_count: int = 1
@@ -247,24 +272,36 @@ class Config:
     max_handler_runs: int = 5
     max_failed: int = 10_000
 
+    @property
+    def has_web(self) -> bool:
+        """Whether anything is served over HTTP."""
+        return self.web_port is not None or bool(self.web_socket)
+
     @classmethod
     def load(cls, path: Path, environ: Mapping[str, str], *, needs_token: bool = True) -> Config:
         """Return the settings of the file and the environment, or raise one OperatorError that lists every mistake."""
         given, mistakes = _read_env_file(path)
-        given |= {name: (f"environment: {name}", environ[name]) for name in SETTINGS if environ.get(name)}
+        given |= {name: (f"environment: {name}", text) for name, text in environ.items() if text and setting_of(name)}
         values: dict[str, Any] = {}
         for name, (place, text) in given.items():
-            setting = SETTINGS[name]
-            shown = "" if name == "DISCORD_TOKEN" else f"={text}"  # a secret never reaches a message
-            if not text:
+            if not text or (setting := setting_of(name)) is None:
                 continue  # DEV_GUILD= means the default, as a line that is commented out does
+            shown = "" if "TOKEN" in name or "SECRET" in name else f"={text}"  # a secret never reaches a message
             if not re.fullmatch(setting.pattern, text):
                 mistakes.append(f"{place}{shown} is not {setting.wanted}.")
                 continue
             try:
-                values[setting.attribute] = setting.read(text)
+                value = setting.read(text)
             except ValueError as error:
                 mistakes.append(f"{place}{shown} {error}.")
+                continue
+            if setting.attribute in OF_HOOKS.values():
+                hook = name.removeprefix("HOOK_").partition("_")[2].lower()
+                values[setting.attribute] = {**values.get(setting.attribute, {}), hook: value}
+            else:
+                values[setting.attribute] = value
+        if values.get("mode") == "rest" and not values.keys() & {"web_port", "web_socket"}:
+            mistakes.append("MODE=rest needs a place where Discord's requests come in. Write WEB_PORT=8080, say.")
         if needs_token and not given.get("DISCORD_TOKEN", ("", ""))[1]:
             mistakes.append(f"DISCORD_TOKEN is missing. Copy config.example.env to {path} and paste your token there.")
         if mistakes:
@@ -283,6 +320,18 @@ def read_token(text: str) -> str:
     return text
 
 
+def read_port(text: str) -> int:
+    """Return the port, or raise ValueError."""
+    if int(text) > 0xFFFF:
+        raise ValueError("is no port. The highest is 65535")
+    return int(text)
+
+
+def read_switch(text: str) -> bool:
+    """Return whether it is switched on."""
+    return text.lower() == "true"
+
+
 class Setting(NamedTuple):
     """How a setting is read: where it goes, what it looks like, how it becomes a value, what to write instead."""
 
@@ -294,9 +343,15 @@ class Setting(NamedTuple):
 
 API = "an http address. Leave it out to use Discord itself"
 STORES = "a store this bot can open. Write STORE=sqlite:bot.db, or STORE=:memory: to keep nothing"
+APPLICATION_KEY = "the key of 64 digits from your application's page, General Information, Public Key"
 GUILD = "a server's id. Turn on Developer Mode in Discord, right-click your server, Copy Server ID"
+SECRET = "a secret of 16 characters or more. Make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+PUBLIC_KEY = "an Ed25519 public key: 64 hexadecimal digits, or whpk_ and base64"
+KEY_PATTERN = r"[0-9a-fA-F]{64}|(whpk_)?[A-Za-z0-9+/]{43}="
 SETTINGS: Mapping[str, Setting] = {
     "DISCORD_TOKEN": Setting("token", r"(?s).*", read_token, ""),
+    "MODE": Setting("mode", r"(?i)gateway|rest", str.lower, "a mode. Write MODE=gateway or MODE=rest"),
+    "DISCORD_PUBLIC_KEY": Setting("public_key", r"[0-9a-fA-F]{64}", str.lower, APPLICATION_KEY),
     "DISCORD_API": Setting("api", r"https?://[^/\s]+(/\S*)?", operator.methodcaller("rstrip", "/"), API),
     "STORE": Setting("store", r":memory:|sqlite:(?!//).*[^/\s].*", str, STORES),
     "DEV_GUILD": Setting("dev_guild", r"[1-9]\d{14,18}", int, GUILD),
@@ -306,7 +361,21 @@ SETTINGS: Mapping[str, Setting] = {
     "MAX_HANDLERS": Setting("max_handlers", r"[1-9]\d{0,3}", int, "a whole number from 1 to 9999"),
     "MAX_HANDLER_RUNS": Setting("max_handler_runs", r"[1-9]\d?", int, "a whole number from 1 to 99"),
     "MAX_FAILED": Setting("max_failed", r"[1-9]\d{0,5}", int, "a whole number from 1 to 999999"),
+    "WEB_HOST": Setting("web_host", r"[\w.:-]+", str, "an address of this machine, such as 127.0.0.1 or 0.0.0.0"),
+    "WEB_PORT": Setting("web_port", r"\d{1,5}", read_port, "a port from 0 (any) to 65535"),
+    "WEB_SOCKET": Setting("web_socket", r".*[^/\s]", str, "the path of a socket, such as /run/everclick/web.sock"),
+    "WEB_PATH": Setting("web_path", r"/?|(/[\w.~-]+)+/?", operator.methodcaller("rstrip", "/"), "a path such as /bot"),
+    "PIN_KEYS": Setting("pin_keys", r"(?i)true|false", read_switch, "true or false"),
+    "HOOK_SECRET": Setting("hook_secrets", r"(?s).{16,}", str, SECRET),
+    "HOOK_KEY": Setting("hook_keys", KEY_PATTERN, str, PUBLIC_KEY),
 }
+OF_HOOKS = MappingProxyType({"HOOK_SECRET": "hook_secrets", "HOOK_KEY": "hook_keys"})
+
+
+def setting_of(name: str) -> Setting | None:
+    """Return the setting of that name. HOOK_SECRET and HOOK_KEY are for all hooks, HOOK_SECRET_DEPLOY is for one."""
+    family = re.match(r"HOOK_(SECRET|KEY)(?=_\w)", name)
+    return SETTINGS.get(family.group() if family else name)
 
 
 def _read_env_file(path: Path) -> tuple[dict[str, tuple[str, str]], list[str]]:
@@ -327,7 +396,7 @@ def _read_env_file(path: Path) -> tuple[dict[str, tuple[str, str]], list[str]]:
             mistakes.append(f"{path} line {line} is not NAME=value. Write one setting a line.")  # it may be a token
         elif name in given:
             mistakes.append(f"{place} is given twice. Keep one of the two lines.")
-        elif name and name not in SETTINGS:
+        elif name and setting_of(name) is None:
             mistakes.append(f"{place} is not a setting. The settings are {', '.join(SETTINGS)}.")
         elif name:
             given[name] = (place, (binding.value or "").strip())
@@ -352,6 +421,14 @@ class LayoutError(ValueError):
 
 class FormError(Exception):
     """What a person gave in a form does not do: raise it with a sentence for them. They can fill it in again."""
+
+
+class HookError(Exception):
+    """A request from outside is not taken. Its sender gets the status and the reason."""
+
+    def __init__(self, status: int, reason: str, **headers: str) -> None:
+        super().__init__(reason)
+        self.status, self.reason, self.headers = status, reason, headers
 
 
 class NotInServerError(Exception):
@@ -561,6 +638,15 @@ class Query(NamedTuple):
     limit: int = 500
 
 
+class Figures(NamedTuple):
+    """How much a store holds: unfinished events, since when the oldest waits, failed events, bytes."""
+
+    pending: int
+    oldest_at: float | None
+    failed: int
+    bytes: int
+
+
 class Gone(NamedTuple):
     """What was deleted at Discord: messages of a channel (none named: all), or everything in a guild."""
 
@@ -669,6 +755,26 @@ class Store(ABC):
     @abstractmethod
     async def forget(self, shard: int, why: str) -> None:
         """Drop the shard's cursor and record a gap: events since its last one may have been missed."""
+
+    @abstractmethod
+    def note_answer(self, key: EventKey, answer: bytes) -> None:
+        """Note what an event's sender was answered, with the next transaction. It is kept as long as the key."""
+
+    @abstractmethod
+    async def answer(self, key: EventKey) -> bytes | None:
+        """Return what the event's sender was answered, or None when that is not known."""
+
+    @abstractmethod
+    async def pin(self, name: str, key: str, *, replace: bool = False) -> str:
+        """Return the key pinned under the name: the one that was there first, or this one; `replace`: this one."""
+
+    @abstractmethod
+    async def pinned(self, name: str) -> str | None:
+        """Return the key pinned under the name, or None."""
+
+    @abstractmethod
+    async def figures(self) -> Figures:
+        """Return how much the store holds."""
 
     @abstractmethod
     async def purge(self, names: Sequence[str] = ()) -> int:
@@ -801,6 +907,11 @@ MIGRATIONS = (
     CREATE TABLE timer(bot INTEGER NOT NULL, key TEXT NOT NULL, due_at REAL NOT NULL, body BLOB NOT NULL,
         PRIMARY KEY(bot, key)) WITHOUT ROWID;
     CREATE INDEX timer_due ON timer(bot, due_at);
+    """,
+    """
+    ALTER TABLE inbox ADD COLUMN answer BLOB;
+    CREATE TABLE pin(bot INTEGER NOT NULL, name TEXT NOT NULL, key TEXT NOT NULL, pinned_at REAL NOT NULL,
+        PRIMARY KEY(bot, name)) WITHOUT ROWID;
     """,
 )
 APPLICATION_ID = 0x45564552  # "EVER", in the database's header: tells our file from somebody else's
@@ -1075,9 +1186,16 @@ class SQLiteStore(Store):
     async def obey(self) -> bool:
         orders = take_orders(self.path, self.bot)
         for action, keys in orders:
-            act = self.retry_failed if action == "retry" else self.discard_failed
-            log.info("%s: %d failed events, as the command line asked", action, await act(keys))
+            log.info("as the command line asked: %s", await self.carry_out(action, keys))
         return bool(orders)
+
+    async def carry_out(self, action: str, keys: Sequence[str]) -> str:
+        """Do what a command line asks for, and return what came of it."""
+        if action == "trust":
+            return f"{keys[0]} is trusted with {await self.pin(keys[0], keys[1], replace=True)}."
+        if action == "retry":
+            return f"{await self.retry_failed(keys)} events go back to the inbox."
+        return f"{await self.discard_failed(keys)} events are discarded."
 
     async def backup(self, file: Path) -> None:
         """Write a copy of the database, as it is at this moment, into a new file for this user alone."""
@@ -1175,6 +1293,31 @@ class SQLiteStore(Store):
         sql = f"UPDATE record SET shown=max(shown, ?), {PLACED} WHERE {SAME}"
         values = (version, *(place or NOWHERE), self.bot, *id)
         self._write_later(("shown", id, bool(place)), version, statements((sql, values)))
+
+    def note_answer(self, key: EventKey, answer: bytes) -> None:
+        sql = "UPDATE inbox SET answer=? WHERE bot=? AND key=?"
+        self._write_later(("answer", key), 0, statements((sql, (answer, self.bot, key))))
+
+    async def answer(self, key: EventKey) -> bytes | None:
+        await self.flush()
+        rows = await self._read("SELECT answer FROM inbox WHERE bot=? AND key=?", key)
+        return rows[0][0] if rows else None
+
+    async def pin(self, name: str, key: str, *, replace: bool = False) -> str:
+        update = "DO UPDATE SET key=excluded.key, pinned_at=excluded.pinned_at WHERE ?"
+        sql = f"INSERT INTO pin VALUES(?, ?, ?, ?) ON CONFLICT(bot, name) {update}"
+        await self._write(statements((sql, (self.bot, name, key, self._now(), replace))))
+        return await self.pinned(name) or key
+
+    async def pinned(self, name: str) -> str | None:
+        rows = await self._read("SELECT key FROM pin WHERE bot=? AND name=?", name)
+        return rows[0][0] if rows else None
+
+    async def figures(self) -> Figures:
+        failed = "(SELECT count(*) FROM failed WHERE bot=?1)"
+        size = "(SELECT page_count * page_size FROM pragma_page_count, pragma_page_size)"
+        rest = "FROM inbox WHERE bot=?1 AND done_at IS NULL"
+        return Figures(*(await self._read(f"SELECT count(*), min(accepted_at), {failed}, {size} {rest}"))[0])
 
     async def cursor(self, shard: int, fingerprint: str) -> Cursor | None:
         columns = "shard, fingerprint, session, seq, resume_url, me, started_at"
@@ -2189,8 +2332,8 @@ def handler(function: F | None = None, **options: Any) -> F | Callable[[F], F]:
     return mark(function) if function else mark
 
 
-def is_marked(thing: object, mark: Literal["handler", "command", "listener", "repeat"]) -> bool:
-    """Return whether @handler, @command, @listen, @every or @daily marked it."""
+def is_marked(thing: object, mark: Literal["handler", "command", "listener", "repeat", "hook"]) -> bool:
+    """Return whether @handler, @command, @listen, @every, @daily or @hook marked it."""
     return mark in getattr(thing, "__dict__", {})
 
 
@@ -2713,6 +2856,7 @@ class EventContext:
     """What every handler is given: your records, what is to happen later, and the view it is about, if any."""
 
     locale = ""
+    headers: Mapping[str, str] = MappingProxyType({})  # of a hook's request: X-… and Webhook-…, in lower case
 
     def __init__(self, app: App, event: Event) -> None:
         self.app, self.event = app, event
@@ -3120,6 +3264,38 @@ def daily(at: str, *, tz: str = "UTC") -> Callable[[F], F]:
     return mark
 
 
+class Hook(NamedTuple):
+    """A coroutine that another service's signed requests run."""
+
+    function: Handler
+    name: str
+    sign: Literal["standard", "ed25519", "github"]
+    per_minute: int
+    check: Callable[[App, Any], Awaitable[None]] | None
+    body: Any = None  # decodes it
+
+
+def hook(
+    name: str,
+    *,
+    sign: Literal["standard", "ed25519", "github"] = "standard",
+    per_minute: int = 120,
+    check: Callable[[App, Any], Awaitable[None]] | None = None,
+) -> Callable[[F], F]:
+    """Mark `async def f(ctx: EventContext, body: Deploy)` for signed requests: POST /hooks/NAME, see docs/hooks.md.
+
+    The annotation of `body` says what it must look like; the sender is told 202 when it is on disk, and the handler
+    runs after that. `sign`: "standard" (Standard Webhooks, HMAC-SHA256), "ed25519" (the same with a key pair), or
+    "github". `check(app, body)` may refuse before it is accepted: `raise HookError(410, "too late")`.
+    """
+
+    def mark(function: F) -> F:
+        function.__dict__["hook"] = Hook(function, name, sign, per_minute, check)
+        return function
+
+    return mark
+
+
 # ---- 6. Interactions and commands ------------------------------------------------------------------------------------
 # The context of an interaction knows who did what, and answers within Discord's rules: one first answer within 3 s, the
 # rest within 15 minutes. Then commands: slash commands, whose options are read from a function's annotations, and those
@@ -3286,21 +3462,16 @@ class Context(EventContext):
         asyncio.get_running_loop().call_later(due_s, self._defer_if_unanswered)
 
     def _defer_if_unanswered(self) -> None:
-        if self.answer is Answer.NONE and self.auto_defer is not AutoDefer.OFF and self.app.gateway.is_alive:
+        if self.answer is Answer.NONE and self.auto_defer is not AutoDefer.OFF and self.app.rest.is_alive:
             self.app.spawn(self.defer())
 
     async def answer_first(self, kind: Any, answer: Answer, **body: Any) -> bool:
         """Send the first answer and return True; False when there is one already or it is too late for one."""
-        rest, token = self.app.rest, self._interaction.token
         async with self._gate:  # the auto-defer timer and the handler may both be at it
             if self.answer is not Answer.NONE:
                 return False
             try:
-                if kind is Reply.MODAL:
-                    sent = await rest.create_modal_response(self.id, token, **body)
-                else:
-                    body = whole(body) if kind is Reply.MESSAGE_UPDATE else body
-                    sent = await rest.create_interaction_response(self.id, token, kind, **body)
+                self._reply = await self._send_first(kind, whole(body) if kind is Reply.MESSAGE_UPDATE else body)
             except (hikari.NotFoundError, hikari.UnauthorizedError):
                 self.answer = Answer.EXPIRED
             except hikari.BadRequestError as error:
@@ -3309,8 +3480,33 @@ class Context(EventContext):
                 self.answer = Answer.TAKEN
             else:
                 self.answer = answer
-                self._reply = (sent.resource.message or None) if sent.resource else None
         return self.answer is answer
+
+    async def _send_first(self, kind: Any, body: JSON) -> hikari.Message | None:
+        rest, token = self.app.rest, self._interaction.token
+        if await self.app.web.answer(self.event.key, kind, body):
+            return None if kind is Reply.MODAL else await self._look_up(token)
+        if kind is Reply.MODAL:
+            sent = await rest.create_modal_response(self.id, token, **body)
+        else:
+            sent = await rest.create_interaction_response(self.id, token, kind, **body)
+        return (sent.resource.message or None) if sent.resource else None
+
+    async def _look_up(self, token: str) -> hikari.Message | None:
+        """Return the message of an answer given over HTTP, when Discord has it: nothing else tells that it arrived.
+
+        Discord knows no follow-up before, and a change of the message that overtook the answer would be undone by it.
+        """
+        for pause in ARRIVES_AFTER_S:
+            await asyncio.sleep(pause)
+            try:
+                return await self.app.rest.fetch_interaction_response(self._interaction.application_id, token)
+            except hikari.NotFoundError as error:
+                if error.code == UNKNOWN_MESSAGE:  # it came, and the message is gone
+                    return None
+                if pause == ARRIVES_AFTER_S[-1]:
+                    raise
+        return None
 
     async def _respond_later(self, body: JSON, flags: hikari.MessageFlag) -> hikari.Message | None:
         token, application = self.token, self._interaction.application_id
@@ -3897,6 +4093,8 @@ class Dispatch:
                 raise LookupError(f"there is no handler {name} of {id[0] or 'its own'}. Is it listed in your_bot?")
             ctx.what = route.place
             return ctx, functools.partial(self._call, ctx, route, RecordId(*id), json.dumps(body["arguments"]))
+        if kind == "hook":
+            return ctx, functools.partial(self._call_hook, ctx, body)
         if kind == "repeat":
             repeat = self._app.repeats.get(body["repeat"])
             return ctx, functools.partial(self._repeat, ctx, repeat) if repeat else ctx.save
@@ -4131,9 +4329,16 @@ class Dispatch:
         async with self.slots:
             await self._try(ctx, functools.partial(listener.function, ctx, found))
 
-    async def suggest(self, data: JSON) -> None:
-        """Answer a question for suggestions, at once: it is never kept, for nobody waits for it after a restart."""
-        what, choices = "?", list[Any]()
+    async def _call_hook(self, ctx: EventContext, body: JSON) -> None:
+        if (hook := self._app.hooks.get(body["hook"])) is None:
+            raise LookupError(f"there is no hook {body['hook']}. Is it listed in your_bot?")
+        ctx.what, ctx.headers = f"hook {hook.name}", body["headers"]
+        async with self.slots:
+            await self._try(ctx, functools.partial(hook.function, ctx, hook.body.decode(write_json(body["data"]))))
+
+    async def suggest(self, data: JSON) -> list[hikari.impl.AutocompleteChoiceBuilder]:
+        """Return suggestions at once: the question is never kept, for nobody waits for it after a restart."""
+        what, choices = "?", list[hikari.impl.AutocompleteChoiceBuilder]()
         try:
             interaction = msgspec.convert(data, Interaction, strict=False)
             event = Event(EventKey(f"interaction:{interaction.id}"), write_json(data))
@@ -4141,7 +4346,7 @@ class Dispatch:
             name, typed = next((each["name"], each["value"]) for each in options if each.get("focused"))
         except Exception as error:
             log.warning("a question for suggestions (/%s) cannot be read: %r", what, error)
-            return
+            return choices
         try:
             ctx = AutocompleteContext(self._app, event, interaction)
             ctx.options = {each["name"]: each.get("value") for each in options}
@@ -4150,13 +4355,18 @@ class Dispatch:
                 choices = suggestions(await command.suggest[name](ctx, typed), command.hints[name])
         except Exception as error:  # no suggestions are better than none in time
             log.warning("no suggestions for /%s: %r", what, error)
+        return choices
+
+    async def answer_question(self, data: JSON) -> None:
+        """Send suggestions for a question that came through the gateway."""
+        choices = await self.suggest(data)
         try:
-            await self._app.rest.create_autocomplete_response(interaction.id, interaction.token, choices)
+            await self._app.rest.create_autocomplete_response(int(data["id"]), str(data["token"]), choices)
         except (hikari.NotFoundError, hikari.UnauthorizedError):
             pass  # the person typed on, or gave up
-        except hikari.HikariError as error:
+        except (hikari.HikariError, LookupError, ValueError) as error:
             if getattr(error, "code", 0) != ALREADY_ACKNOWLEDGED:  # it was answered, and came once more after a RESUME
-                log.warning("the suggestions for /%s were not taken: %s", what, error)
+                log.warning("suggestions were not taken: %s", error)
 
     async def _settle(self, ctx: Context) -> None:
         """Leave nobody waiting for an answer that the handler did not give."""
@@ -4217,6 +4427,17 @@ REFUSED: Mapping[
     4013: "Discord does not know one of the intents asked for. Look at app.intents in your_bot.",
     4014: "Discord refuses {intents}. Switch it on at your application's page (Bot, Privileged Gateway Intents).",
 }
+
+
+@contextlib.contextmanager
+def reaching(api: str) -> Generator[None]:
+    """Say in a sentence why Discord cannot be reached. Raises OperatorError."""
+    try:
+        yield
+    except hikari.UnauthorizedError as error:
+        raise OperatorError(REFUSED[4004]) from error
+    except (hikari.HTTPError, hikari.GatewayConnectionError) as error:
+        raise OutageError(f"Discord cannot be reached at {api}: {error}. Look at the connection.") from error
 
 
 class Ready(msgspec.Struct):
@@ -4470,7 +4691,7 @@ class Gateway(hikari.GatewayBot):
             app.accept(interaction_event(data, otherwise), cursor)
             return
         if name == "INTERACTION_CREATE":
-            app.spawn(app.dispatch.suggest(data))
+            app.spawn(app.dispatch.answer_question(data))
         if gone := gone_with(name, data):
             app.clean_up(gone)  # written before the cursor, for writes keep their order
         events = list[Event]()
@@ -4494,6 +4715,10 @@ class Gateway(hikari.GatewayBot):
 
     async def live(self) -> None:
         """Connect and stay so until a shard is closed. Raises OperatorError when Discord refuses the bot."""
+        with reaching(self.app.config.api):
+            await self._live()
+
+    async def _live(self) -> None:
         try:
             found = [await self.app.store.cursor(shard, self.fingerprint) for shard in range(self._count)]
             self._stored = [cursor for cursor in found if cursor]
@@ -4509,11 +4734,6 @@ class Gateway(hikari.GatewayBot):
                 asked = self.intents & hikari.Intents.ALL_PRIVILEGED
                 raise OperatorError(sentence.format(intents=asked.name if asked else "an intent")) from error
             raise
-        except hikari.UnauthorizedError as error:
-            raise OperatorError(REFUSED[4004]) from error
-        except (hikari.HTTPError, hikari.GatewayConnectionError) as error:
-            api = self.app.config.api
-            raise OutageError(f"Discord cannot be reached at {api}: {error}. Look at the connection.") from error
 
     async def _start_one_shard(self, *, shard_id: int, **kwargs: Any) -> None:
         # hikari spaces these calls by 5 s, as IDENTIFY demands. RESUME needs no turn: the first call resumes them all.
@@ -4690,6 +4910,464 @@ def outline_option(option: hikari.CommandOption) -> list[Any]:
     return [*kind, *limits, channels, choices, local, [outline_option(each) for each in option.options or ()]]
 
 
+# ---- 9. Web ----------------------------------------------------------------------------------------------------------
+# What comes in over HTTP, to one aiohttp application: Discord's interactions in MODE=rest, hooks by which others call
+# the bot, questions about its health. A signature is checked before anything is read, and nothing is answered with 2xx
+# before it is on disk. The App behind it is section 10.
+
+
+class Delivery:
+    """An interaction whose sender waits at the other end of a request, or of several: copies get the same answer."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.answer: asyncio.Future[tuple[bytes, list[hikari.Bytes]]] = loop.create_future()
+        self.written: asyncio.Future[bool] = loop.create_future()
+        self.requests = 0
+
+    async def give(self, answer: bytes, files: list[hikari.Bytes]) -> bool:
+        """Answer the requests; return whether it was written to one of them."""
+        self.answer.set_result((answer, files))
+        return await asyncio.shield(self.written)
+
+    def is_written(self, success: bool) -> None:
+        """Say that the answer was written to a request, or that none is left."""
+        if not self.written.done():
+            self.written.set_result(success)
+
+
+def first_answer(kind: Any, body: Body, entities: hikari.api.EntityFactory) -> tuple[JSON, Sequence[File_]]:
+    """Return the JSON of an interaction's first answer, and the files that go with it."""
+    if kind is Reply.MODAL:
+        return {"type": int(kind), "data": body | {"components": [each.build()[0] for each in body["components"]]}}, ()
+    if kind in (Reply.DEFERRED_MESSAGE_CREATE, Reply.DEFERRED_MESSAGE_UPDATE):
+        return {"type": int(kind), "data": body}, ()
+    payload, found = hikari.impl.InteractionMessageBuilder(kind, **body).build(entities)
+    files = [*{each.filename: each for each in found}.values()]  # of one name they are the same
+    payload["data"]["attachments"] = [{"id": number, "filename": each.filename} for number, each in enumerate(files)]
+    return dict(payload), files  # what an older state of the message had is not in that list, and goes
+
+
+def http_response(answer: bytes, files: Sequence[hikari.Bytes]) -> web.Response:
+    """Return the answer as Discord reads it."""
+    if not files:
+        return web.Response(body=answer, content_type="application/json")
+    form = aiohttp.MultipartWriter("form-data")
+    form.append(answer, {"Content-Type": "application/json"}).set_content_disposition("form-data", name="payload_json")
+    for number, file in enumerate(files):
+        part = form.append(file.data, {"Content-Type": file.mimetype or "application/octet-stream"})
+        part.set_content_disposition("form-data", name=f"files[{number}]", filename=file.filename)
+    return web.Response(body=form)
+
+
+async def read_body(request: web.Request) -> bytes:
+    """Return the body. Raises HookError when it does not come in time; aiohttp looks at its length."""
+    try:
+        async with asyncio.timeout(BODY_WITHIN_S):
+            return await request.read()
+    except TimeoutError:
+        raise HookError(408, f"the body did not come within {BODY_WITHIN_S:.0f} s") from None
+
+
+# Signatures. What is compared is compared in constant time; the key of an event lies within what is signed.
+
+PING = 1  # Discord's type of interaction by which it sees whether an address is a bot's
+DISCORD = "_discord"  # the name its key is pinned under; no hook can be called so
+NOT_SIGNED = "the signature is missing or wrong"
+
+
+def is_signed(key: bytes, content: bytes, signature: bytes) -> bool:
+    """Return whether it is the Ed25519 signature of the content."""
+    from nacl.exceptions import BadSignatureError  # noqa: PLC0415  # most bots never need it
+    from nacl.signing import VerifyKey  # noqa: PLC0415
+
+    try:
+        VerifyKey(key).verify(content, signature)
+    except (BadSignatureError, ValueError, TypeError):  # also of a wrong length
+        return False
+    return True
+
+
+def check_age(stamp: str) -> None:
+    """Raise HookError when a request was signed so long ago that its key may be forgotten, or so far ahead."""
+    if not re.fullmatch(r"\d{1,12}", stamp, re.ASCII) or abs(time.time() - int(stamp)) > SIGNED_AGE_MAX_S:
+        raise HookError(401, "the timestamp is missing or too far from now")
+
+
+def check_discord(key: bytes, headers: Mapping[str, str], body: bytes) -> None:
+    """Raise HookError when the request is not from Discord, or not from now."""
+    stamp = headers.get("X-Signature-Timestamp", "")
+    try:
+        content, signature = stamp.encode() + body, bytes.fromhex(headers.get("X-Signature-Ed25519", ""))
+    except ValueError:
+        raise HookError(401, NOT_SIGNED) from None
+    if not is_signed(key, content, signature):
+        raise HookError(401, NOT_SIGNED)
+    check_age(stamp)
+
+
+def hmac_of(secret: bytes, content: bytes) -> bytes:
+    """Return the HMAC-SHA256."""
+    return hmac.new(secret, content, hashlib.sha256).digest()
+
+
+def is_among(wanted: str, given: Iterable[str]) -> bool:
+    """Return whether one of the texts given is the one wanted, in a time that tells nothing."""
+    return any(hmac.compare_digest(wanted.encode(), each.encode("utf-8", "replace")) for each in given)
+
+
+def read_key(text: str) -> bytes:
+    """Return the bytes of a public key given in hexadecimal digits or in base64. Raises HookError."""
+    try:
+        key = bytes.fromhex(text) if len(text) == 64 else base64.b64decode(text.removeprefix("whpk_"), validate=True)
+    except ValueError:
+        raise HookError(401, NOT_SIGNED) from None
+    return key
+
+
+class Signed(NamedTuple):
+    """A hook's request as Standard Webhooks signs it: https://www.standardwebhooks.com."""
+
+    id: str
+    content: bytes
+    signatures: list[str]
+
+    @classmethod
+    def read(cls, headers: Mapping[str, str], body: bytes) -> Signed:
+        """Return what is signed, and its signatures. Raises HookError."""
+        id, stamp = headers.get("Webhook-Id", ""), headers.get("Webhook-Timestamp", "")
+        if not re.fullmatch(r"[\w.:-]{1,128}", id, re.ASCII):
+            raise HookError(401, "Webhook-Id is missing, or not 1 to 128 letters, digits and . : _ -")
+        check_age(stamp)
+        return cls(id, f"{id}.{stamp}.".encode() + body, headers.get("Webhook-Signature", "").split())
+
+    def is_from(self, secret: str) -> bool:
+        """Return whether it is signed with the secret: text, or base64 after whsec_."""
+        key = base64.b64decode(secret[6:]) if secret.startswith("whsec_") else secret.encode()
+        return is_among(f"v1,{base64.b64encode(hmac_of(key, self.content)).decode()}", self.signatures)
+
+    def is_from_key(self, key: bytes) -> bool:
+        """Return whether it is signed with the Ed25519 key."""
+        given = [each.removeprefix("v1a,") for each in self.signatures if each.startswith("v1a,")]
+        with contextlib.suppress(ValueError):
+            return any(is_signed(key, self.content, base64.b64decode(each)) for each in given)
+        return False
+
+
+def read_hook(function: Handler) -> Hook:
+    """Return the hook of a marked coroutine, and how to read its body. Raises OperatorError."""
+    made: Hook = function.__dict__["hook"]
+    check_parameters(function, "ctx: EventContext", "body: dict")
+    place = f"hook {made.name!r}"
+    insist(place, (NAME.fullmatch(made.name), " is no name. Use up to 32 of a-z, 0-9 and _, a letter first."))
+    insist(place, (made.sign in ("standard", "ed25519", "github"), f": sign={made.sign!r} is no way to sign."))
+    insist(place, (made.per_minute > 0, ": per_minute is 1 at least."))
+    try:
+        hints = typing.get_type_hints(function)
+        kind = hints.get(list(inspect.signature(function).parameters)[1], Any)
+        return made._replace(body=msgspec.json.Decoder(kind))
+    except Exception as error:  # whatever an annotation may hold
+        raise OperatorError(f"{place}: {error}. {TYPES_MEANT}") from error
+
+
+def what_must_fit(app: App) -> Iterator[tuple[object, str]]:
+    """Yield what the settings and the bot must be like together, and what is wrong where they are not."""
+    config = app.config
+    heard = ", ".join(app.listeners)
+    yield (
+        config.mode == "gateway" or not heard,
+        f"MODE=rest hears no events: {heard} would never run. Use MODE=gateway.",
+    )
+    for name, each in app.hooks.items() if config.has_web else ():
+        kind, known = ("KEY", config.hook_keys) if each.sign == "ed25519" else ("SECRET", config.hook_secrets)
+        own = f"HOOK_{kind}_{name.upper()}"
+        fits = name in known or "" in known or (kind == "KEY" and config.pin_keys)
+        yield fits, f"hook {name!r} has no {kind.lower()}. Write {own}=… into config.env, the same that its sender has."
+
+
+class Web:
+    """The HTTP side of a bot; without WEB_PORT and WEB_SOCKET there is none."""
+
+    def __init__(self, app: App) -> None:
+        self._app, self._config = app, app.config
+        self._deliveries = dict[EventKey, Delivery]()
+        self._calls, self._told = dict[str, deque[float]](), set[str]()
+        self._runner: web.AppRunner | None = None
+        self._began_at, self._is_shut, self._key = time.monotonic(), False, b""
+        self._counts = collections.Counter[tuple[str, int]]()
+        self.lag_s = 0.0
+        """How late the event loop was when it was last looked at."""
+
+    # Where it is.
+
+    async def open(self) -> None:
+        """Listen where the settings say. Raises OperatorError."""
+        config = self._config
+        if not config.has_web:
+            if self._app.hooks:
+                log.warning("the hooks %s are not served. Set WEB_PORT.", ", ".join(self._app.hooks))
+            return
+        server = web.Application(client_max_size=BODY_BYTES_MAX, middlewares=[self._in_words])
+        if config.mode == "rest":
+            server.router.add_post(f"{config.web_path}/interactions", self._take_interaction)
+        server.router.add_post(f"{config.web_path}/hooks/{{name}}", self._take_hook)
+        server.router.add_get(f"{config.web_path}/health", self._tell_health)
+        server.router.add_get(f"{config.web_path}/metrics", self._tell_metrics)
+        self._runner = web.AppRunner(server, access_log=None, shutdown_timeout=1)
+        await self._runner.setup()
+        try:
+            if config.web_port is not None:
+                await web.TCPSite(self._runner, config.web_host, config.web_port).start()
+            if config.web_socket:
+                await web.UnixSite(self._runner, config.web_socket).start()
+                Path(config.web_socket).chmod(0o660)  # noqa: ASYNC240  # the proxy may be of the same group
+        except (OSError, NotImplementedError) as error:
+            await self._runner.cleanup()
+            where = f"WEB_PORT={config.web_port}" if config.web_port is not None else f"WEB_SOCKET={config.web_socket}"
+            raise OperatorError(f"{where} cannot be used ({error}). Stop what uses it, or choose another.") from error
+        log.info("listening at %s", self.address)
+
+    @property
+    def address(self) -> str:
+        """Where it can be reached on this machine."""
+        found: list[Any] = self._runner.addresses if self._runner else []
+        ports = [f"http://{each[0]}:{each[1]}" for each in found if isinstance(each, tuple)]
+        return f"{(ports or [self._config.web_socket])[0]}{self._config.web_path}"
+
+    async def live(self) -> None:
+        """Take Discord's interactions until cancelled. Raises OperatorError when Discord refuses the bot."""
+        client: Any = self._app.rest
+        client.start()
+        with reaching(self._config.api):
+            me = await client.fetch_my_user()
+            self._key = bytes.fromhex(await self._discord_key())
+            await self._app.recover()
+        self._app.begin(me)
+        await asyncio.Event().wait()
+
+    async def _discord_key(self) -> str:
+        """Return the key of DISCORD_PUBLIC_KEY or, asked for once and kept, the one that Discord names."""
+        if known := self._config.public_key or await self._app.store.pinned(DISCORD):
+            return known
+        return await self._app.store.pin(DISCORD, (await self._app.rest.fetch_application()).public_key.hex())
+
+    async def stop_receiving(self) -> None:
+        """Take nothing more; what was taken can still be answered."""
+        self._is_shut = True
+        for site in [*self._runner.sites] if self._runner else []:
+            await site.stop()
+
+    async def close(self) -> None:
+        """End all connections."""
+        if self._runner:
+            await self._runner.cleanup()
+
+    @web.middleware
+    async def _in_words(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        """Tell whoever asks what is wrong, in JSON; nothing that comes in here takes anything down."""
+        resource = request.match_info.route.resource
+        try:
+            if request.method == "POST" and (self._is_shut or not self._app.started.is_set()):
+                raise HookError(503, "the bot is starting or stopping", **{"Retry-After": "1"})
+            response = await handler(request)
+        except HookError as error:
+            response = web.json_response({"error": error.reason}, status=error.status, headers=error.headers)
+        except web.HTTPException as error:
+            allow = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
+            response = web.json_response({"error": error.reason}, status=error.status, headers=allow)
+        except StoreError:  # the bot is about to end, and says why
+            response = web.json_response({"error": "it cannot be kept now"}, status=503)
+        except Exception:  # a check function's, or a fault of ours
+            log.exception("%s %s failed", request.method, resource.canonical if resource else request.path)
+            response = web.json_response({"error": "something went wrong"}, status=500)
+        if response.status in (408, 413):
+            response.force_close()  # the rest of the body is not waited for
+        self._counts[resource.canonical if resource else "other", response.status] += 1
+        return response
+
+    # Discord's interactions.
+
+    async def _take_interaction(self, request: web.Request) -> web.StreamResponse:
+        body = await read_body(request)
+        check_discord(self._key, request.headers, body)
+        try:
+            data = read_json(body)
+            kind = data["type"]
+        except (ValueError, TypeError, LookupError, RecursionError):
+            raise HookError(400, "this is no interaction") from None
+        if kind == PING:
+            return web.json_response({"type": 1})
+        if is_question(data):
+            choices = [each.build() for each in await self._app.dispatch.suggest(data)]
+            return web.json_response({"type": int(Reply.AUTOCOMPLETE), "data": {"choices": choices}})
+        event = interaction_event(data, hashlib.sha256(body).hexdigest())
+        delivery = self._deliveries.setdefault(event.key, Delivery())
+        delivery.requests += 1
+        try:
+            if not await self._app.take(event) and (known := await self._app.store.answer(event.key)):
+                return http_response(known, ())
+            return await self._await_answer(request, delivery)
+        finally:
+            delivery.requests -= 1
+            if not delivery.requests:
+                del self._deliveries[event.key]
+                delivery.is_written(False)
+
+    async def _await_answer(self, request: web.Request, delivery: Delivery) -> web.StreamResponse:
+        try:
+            async with asyncio.timeout(FIRST_ANSWER_WITHIN_S):
+                answer, files = await asyncio.shield(delivery.answer)
+        except TimeoutError:
+            return web.Response(status=202)  # the answer may still come, as a request of ours
+        response = http_response(answer, files)
+        with contextlib.suppress(OSError):  # nobody is there any more
+            await response.prepare(request)
+            await response.write_eof()
+            delivery.is_written(True)
+        return response
+
+    async def answer(self, key: EventKey, kind: Any, body: Body) -> bool:
+        """Answer an interaction in the response that its sender waits for; False when nobody waits (any more)."""
+        if (delivery := self._deliveries.get(key)) is None:
+            return False
+        payload, files = first_answer(kind, body, self._app.entities)
+        answer, read = write_json(payload), list[hikari.Bytes]()
+        for each in files:
+            async with each.stream() as stream:
+                read.append(hikari.Bytes(await stream.read(), each.filename, stream.mimetype))
+        if delivery.answer.done() or not await delivery.give(answer, read):
+            return False
+        if not read:
+            self._app.store.note_answer(key, answer)
+        return True
+
+    # Hooks.
+
+    async def _take_hook(self, request: web.Request) -> web.StreamResponse:
+        hook = self._app.hooks.get(request.match_info["name"])
+        if hook is None:
+            raise HookError(404, "there is no such hook")
+        if request.content_type != "application/json":
+            raise HookError(415, "Content-Type is not application/json")
+        body = await read_body(request)
+        id = await self._verify(hook, request.headers, body)
+        self._check_rate(hook)
+        try:
+            data = read_json(body)
+            value = hook.body.decode(write_json(data))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise HookError(422, f"the body does not fit: {error}") from None
+        if hook.check:
+            await hook.check(self._app, value)
+        told = {name.lower(): text for name, text in request.headers.items() if re.match(r"(?i)x-|webhook-", name)}
+        headers = {name: text for name, text in told.items() if "signature" not in name}
+        event = Event(
+            EventKey(f"hook:{hook.name}:{id}"), write_json({"hook": hook.name, "headers": headers, "data": data})
+        )
+        if not await self._app.take(event):
+            raise HookError(409, "this was accepted before")
+        return web.json_response({"accepted": event.key}, status=202)
+
+    async def _verify(self, hook: Hook, headers: Mapping[str, str], body: bytes) -> str:
+        """Return the request's id, under which its copies are known. Raises HookError when it is not its sender's."""
+        secrets = self._config.hook_secrets
+        secret = secrets.get(hook.name, secrets.get("", ""))
+        if hook.sign == "github":  # which signs no time, and no id: the signature itself tells copies
+            wanted = hmac_of(secret.encode(), body).hex()
+            if not is_among(f"sha256={wanted}", [headers.get("X-Hub-Signature-256", "")]):
+                raise self._refuse(hook, NOT_SIGNED)
+            return wanted
+        signed = Signed.read(headers, body)
+        if hook.sign == "standard":
+            if not signed.is_from(secret):
+                raise self._refuse(hook, NOT_SIGNED)
+            return signed.id
+        keys = self._config.hook_keys
+        own = keys.get(hook.name, keys.get("", ""))
+        key = read_key(own or headers.get("Webhook-Key", ""))
+        if not signed.is_from_key(key):
+            raise self._refuse(hook, NOT_SIGNED)
+        fingerprint = hashlib.sha256(key).hexdigest()
+        if not own and await self._app.store.pin(hook.name, fingerprint) != fingerprint:
+            remedy = f"If its sender has a new one: python bot.py trust {hook.name} {fingerprint}"
+            raise self._refuse(hook, f"another key is pinned than the one with the fingerprint {fingerprint}", remedy)
+        return signed.id
+
+    def _refuse(self, hook: Hook, reason: str, remedy: str = "") -> HookError:
+        """Return the error for the sender; the log is told once."""
+        if reason not in self._told and len(self._told) < 100:
+            self._told.add(reason)
+            log.warning("a request to the hook %s was refused: %s. %s", hook.name, reason, remedy)
+        return HookError(401, reason)
+
+    def _check_rate(self, hook: Hook) -> None:
+        calls, now = self._calls.setdefault(hook.name, deque(maxlen=hook.per_minute)), time.monotonic()
+        if len(calls) == hook.per_minute and (left := calls[0] + MINUTE - now) > 0:
+            raise HookError(
+                429, f"more than {hook.per_minute} requests in a minute", **{"Retry-After": f"{math.ceil(left)}"}
+            )
+        calls.append(now)
+
+    # How it is.
+
+    async def health(self) -> JSON:
+        """Return what /health tells: nothing in it is secret."""
+        app, figures = self._app, await self._app.store.figures()
+        shards = app.gateway.shards.values()
+        told: list[JSON] = [
+            {"id": each.id, "connected": each.is_connected, "latency_s": finite(each.heartbeat_latency)}
+            for each in shards
+        ]
+        status = "ok" if all(each.is_connected for each in shards) else "not connected"
+        status = "stopping" if self._is_shut else status if app.started.is_set() else "starting"
+        return {
+            "status": status, "version": __version__, "mode": self._config.mode,
+            "uptime_s": round(time.monotonic() - self._began_at), "shards": told, "inbox": figures.pending,
+            "oldest_s": max(round(time.time() - figures.oldest_at), 0) if figures.oldest_at else 0,
+            "failed": figures.failed, "loop_lag_s": round(self.lag_s, 3), "store_bytes": figures.bytes,
+            "hooks": {name: each.sign for name, each in app.hooks.items()},
+        }  # fmt: skip
+
+    async def _tell_health(self, _: web.Request) -> web.Response:
+        health = await self.health()
+        return web.json_response(health, status=200 if health["status"] == "ok" else 503)
+
+    async def _tell_metrics(self, _: web.Request) -> web.Response:
+        try:
+            text = metrics(await self.health(), self._counts)
+        except ImportError:
+            raise HookError(404, "there are none. Run: pip install prometheus-client") from None
+        return web.Response(body=text, headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+
+def finite(number: float) -> float | None:
+    """Return the number as JSON may have it: None for one that is not known."""
+    return round(number, 3) if math.isfinite(number) else None
+
+
+def metrics(health: JSON, counts: Mapping[tuple[str, int], int]) -> bytes:
+    """Return the figures in Prometheus' text format. Raises ImportError without the package prometheus-client."""
+    from prometheus_client import CollectorRegistry, generate_latest  # noqa: PLC0415
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric  # noqa: PLC0415
+
+    class Collector:
+        def collect(self) -> Iterator[Metric]:
+            yield GaugeMetricFamily("everclick_up", "Whether all is well.", value=health["status"] == "ok")
+            for name in ("uptime_s", "inbox", "oldest_s", "failed", "loop_lag_s", "store_bytes"):
+                yield GaugeMetricFamily(f"everclick_{name}", f"See {name} of /health.", value=health[name])
+            latencies = GaugeMetricFamily("everclick_shard_latency_s", "Of heartbeats.", labels=["shard"])
+            for each in health["shards"]:
+                latencies.add_metric([str(each["id"])], each["latency_s"] or math.nan)
+            requests = CounterMetricFamily("everclick_requests", "Requests answered.", labels=["path", "status"])
+            for (path, status), count in counts.items():
+                requests.add_metric([path, str(status)], count)
+            yield from (latencies, requests)
+
+    registry = CollectorRegistry()
+    registry.register(typing.cast("Any", Collector()))
+    return generate_latest(registry)
+
+
 # ---- 10. Running -----------------------------------------------------------------------------------------------------
 # `App` is the running object: what your_bot adds to, what handlers find as ctx.app, and what starts and stops the parts
 # in order. It stops on SIGINT, SIGTERM and SIGHUP: no more events are taken, handlers get DRAIN_S to end, and what
@@ -4709,7 +5387,7 @@ class App:
         self.texts: dict[str, Texts] = {"": Texts()}
         self.intents, self.activity = hikari.Intents.NONE, typing.cast("hikari.Activity | None", None)
         self.views, self.commands = Views(), dict[tuple[int, str], Command]()
-        self.listeners, self.repeats = dict[str, Listener](), dict[str, Repeat]()
+        self.listeners, self.repeats, self.hooks = dict[str, Listener](), dict[str, Repeat](), dict[str, Hook]()
         self.slots = Slots(config.max_handlers)
         self.lanes = Lanes(self.slots)
         self._given_store = store
@@ -4739,12 +5417,15 @@ class App:
             elif is_marked(thing, "repeat"):
                 check_parameters(thing, "ctx: EventContext")
                 claim_name(self.repeats, name, thing.__dict__["repeat"])
+            elif is_marked(thing, "hook"):
+                made = read_hook(typing.cast("Handler", thing))
+                claim_name(self.hooks, made.name, made)
             elif is_marked(thing, "handler"):
                 self.views.add_function(typing.cast("Handler", thing))
             else:
                 raise OperatorError(
                     f"{thing!r} is neither a view nor a command. Mark it with @register, @command, @listen, @every,"
-                    " @daily or @handler."
+                    " @daily, @hook or @handler."
                 )
 
     def _add_command(self, command: Command) -> None:
@@ -4933,6 +5614,17 @@ class App:
         else:
             accepted.add_done_callback(functools.partial(self._accepted, event))
 
+    async def take(self, event: Event) -> bool:
+        """Accept an event and start it when it is on disk; False: it was accepted before. Raises StoreError."""
+        try:
+            is_new = await self.store.accept(event, None)
+        except StoreError as error:
+            self.stop(error)
+            raise
+        if is_new:
+            self.spawn(self.dispatch.run(event))
+        return bool(is_new)
+
     def clean_up(self, gone: Gone) -> None:
         """Delete the records of deleted messages."""
         self.store.clean_up(gone).add_done_callback(functools.partial(self._accepted, None))
@@ -4955,6 +5647,7 @@ class App:
     async def run(self) -> None:
         """Run the bot until it is told to stop. Raises OperatorError, StoreError, or what took a part down."""
         self._stopping = asyncio.Event()
+        insist("", *what_must_fit(self))
         self.store = self._given_store or open_store(self.config)
         await self.store.open()
         try:
@@ -4962,11 +5655,17 @@ class App:
             self.gateway = Gateway(self)
             self.rest, self.entities = self.gateway.rest, self.gateway.entity_factory
             self.gateway.subscribe(hikari.StartedEvent, self._on_started)
-            await self._live()
+            self.web = Web(self)
+            await self.web.open()
+            try:
+                await self._live()
+            finally:
+                await self.web.close()
             if self._ending is None:
                 await self.store.release()
                 left = len(await self.store.pending())
-                log.info("stopped; Discord keeps the session for some minutes, and the inbox %d events", left)
+                session = "Discord keeps the session for some minutes, and " if self.config.mode == "gateway" else ""
+                log.info("stopped; %sthe inbox keeps %d events", session, left)
         finally:
             await self.store.close()
         if self._ending:
@@ -4976,16 +5675,16 @@ class App:
         with stop_signals(self.stop), watched_loop():
             async with asyncio.TaskGroup() as parts:
                 house = [parts.create_task(self._keep_house()), parts.create_task(self._keep_time())]
-                gateway = parts.create_task(self._live_on_gateway())
+                discord = parts.create_task(self._live_at_discord())
                 await self._stopping.wait()
                 for each in house:
                     each.cancel()
                 await self._drain()
-                gateway.cancel()
+                discord.cancel()
 
-    async def _live_on_gateway(self) -> None:
+    async def _live_at_discord(self) -> None:
         try:
-            await self.gateway.live()
+            await (self.gateway.live() if self.config.mode == "gateway" else self.web.live())
             raise RuntimeError("the gateway connection ended by itself")
         except Exception as error:
             if not self._stopping.is_set():
@@ -5000,10 +5699,14 @@ class App:
             await self.dispatch.recover()
 
     async def _on_started(self, _: hikari.StartedEvent) -> None:
+        self.begin(self.gateway.get_me())
+
+    def begin(self, me: hikari.OwnUser | None) -> None:
+        """Say that Discord was reached, and register the commands."""
         self.started.set()
         if self._stopping.is_set():
             return
-        log.info("%s is running as process %d. Stop it with Ctrl-C.", self.gateway.get_me(), os.getpid())
+        log.info("%s is running as process %d. Stop it with Ctrl-C.", me, os.getpid())
         self.spawn(self._register_commands())
 
     async def _register_commands(self) -> None:
@@ -5022,7 +5725,9 @@ class App:
                 while second % (10 * MINUTE) == 1 and await self.store.purge(self.views.that_end):
                     pass  # in small steps, so that no click waits behind a long one
                 self.dispatch.forget_old()
+                slept_at = time.monotonic()
                 await asyncio.sleep(1)
+                self.web.lag_s = max(time.monotonic() - slept_at - 1, 0.0)
                 if await self.store.obey():
                     await self.dispatch.take_up()
                 if second % 10 == 0 and self.dispatch.slots.locked():
@@ -5056,6 +5761,7 @@ class App:
     async def _drain(self) -> None:
         with contextlib.suppress(TimeoutError):  # hikari cannot undo half a start: let it come to its end
             await asyncio.wait_for(self.started.wait(), min(self.config.drain_s, 2))
+        await self.web.stop_receiving()
         await self.gateway.stop_receiving()
         loop, me = asyncio.get_running_loop(), asyncio.current_task()
         deadline = loop.time() + self.config.drain_s
@@ -5069,6 +5775,8 @@ class App:
             log.error("a handler does not let itself be stopped (a bare except?); a second signal ends it")
         if self.gateway.is_alive:
             await self.gateway.close()
+        elif self.rest.is_alive:
+            await self.rest.close()
 
 
 # A bot may lie below sys.prefix (/usr, say), so that would name too much.
@@ -5124,14 +5832,6 @@ def stop_signals(stop: Callable[[], None]) -> Generator[None]:
     finally:
         for number in numbers:
             signal.signal(number, before[number])
-
-
-def check_parameters(function: Any, *wanted: str) -> None:
-    """Raise OperatorError when the function is no coroutine with just these parameters."""
-    name, parameters = function.__name__, list(inspect.signature(function).parameters.values())
-    swapped = len(parameters) == 2 and "Context" in str(parameters[1].annotation)
-    if not inspect.iscoroutinefunction(function) or len(parameters) != len(wanted) or swapped:
-        raise OperatorError(f"{name} cannot be called so. Write: async def {name}({', '.join(wanted)}) -> None")
 
 
 def claim_name(names: dict[str, T], name: str, thing: T) -> None:
@@ -5283,6 +5983,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         ("check", check_bot, "look for mistakes without connecting to anything"),
         ("failed", manage_failed, "list the events whose handler failed, or retry or discard them"),
         ("commands", manage_commands, "show the commands that Discord lists, or send or delete them"),
+        ("trust", trust, "trust another key of a hook's sender than the one that is pinned"),
         ("export", export, "print the records as JSON lines, also while the bot runs"),
         ("backup", back_up, "copy the database, also while the bot runs"),
         ("playground", run_playground, "run the bot in a local Discord in your browser, with no account"),
@@ -5303,10 +6004,16 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     commands.choices["export"].add_argument("name", nargs="*", metavar="NAME", help="which kinds of records (all)")
     commands.choices["backup"].add_argument("file", type=Path, metavar="FILE", help="where to; it must not exist yet")
+    trusted = commands.choices["trust"]
+    trusted.add_argument("name", metavar="NAME", help=f"the hook, or {DISCORD} for Discord's own key (MODE=rest)")
+    trusted.add_argument("key", metavar="FINGERPRINT", help="as the log shows it where a key is refused, 64 digits")
     playground = commands.choices["playground"]
     playground.add_argument("script", nargs="?", default=sys.argv[0], help="the bot to run (this one)")
     playground.add_argument("--no-open", action="store_true", help="do not open the page in a browser")
     playground.add_argument("--port", type=int, default=8765, help="where the page is served, on 127.0.0.1 (8765)")
+    playground.add_argument(
+        "--mode", choices=("gateway", "rest"), default="gateway", help="how clicks come in (gateway)"
+    )
     return parser.parse_args(arguments, argparse.Namespace(config=Path("config.env")))
 
 
@@ -5342,10 +6049,11 @@ def check_bot(bot: BotFunction, options: argparse.Namespace) -> None:
             if not issubclass(cls, View):
                 what, remedy = "record", "Give every field a default"
             mistakes.append(f"{what} {name} cannot be rendered: {error!r}. {remedy}.")
+    mistakes += [sentence for holds, sentence in what_must_fit(app) if not holds]
     if mistakes:
         raise OperatorError("\n".join(mistakes))
-    others = len(app.listeners) + len(app.repeats)
-    also = f", {others} listeners and rhythms" if others else ""
+    others = len(app.listeners) + len(app.repeats) + len(app.hooks)
+    also = f", {others} listeners, rhythms and hooks" if others else ""
     print(f"{len(app.commands)} commands, {len(own)} views and records{also}: no mistakes found.")
     if left := unlisted(app, bot):
         print(f"Marked and not listed: {', '.join(left)}. If they belong to this bot: app.add({', '.join(left)})")
@@ -5359,11 +6067,11 @@ def check_bot(bot: BotFunction, options: argparse.Namespace) -> None:
 def unlisted(app: App, bot: BotFunction) -> list[str]:
     """Return the names beside your_bot of what decorators marked and `app.add` was not given."""
     listed = {id(each.function) for each in (*app.commands.values(), *app.listeners.values(), *app.repeats.values())}
-    listed |= {id(cls) for cls in app.views.classes.values()}
+    listed |= {id(each.function) for each in app.hooks.values()} | {id(cls) for cls in app.views.classes.values()}
     found = list[str]()
     for name, thing in getattr(bot, "__globals__", {}).items():
         is_record = inspect.isclass(thing) and issubclass(thing, Record) and "registration" in thing.__dict__
-        marks = inspect.isfunction(thing) and thing.__dict__.keys() & {"command", "listener", "repeat"}
+        marks = inspect.isfunction(thing) and thing.__dict__.keys() & {"command", "listener", "repeat", "hook"}
         found += [name] if (is_record or marks) and id(thing) not in listed else []
     return found
 
@@ -5386,7 +6094,7 @@ def manage_failed(_: BotFunction, options: argparse.Namespace) -> None:
         names = ", ".join(sorted(unknown))
         raise OperatorError(f"{names} is not on the failed list. `failed list` shows the keys of those that are.")
     if options.action != "list":
-        asyncio.run(order_failed(store, options.action, options.keys))
+        asyncio.run(order(store, options.action, options.keys))
         return
     for row in rows:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row.failed_at))
@@ -5394,6 +6102,18 @@ def manage_failed(_: BotFunction, options: argparse.Namespace) -> None:
         line = f"{row.key}  {when}Z  {row.failure.type}: {row.failure.text} ({row.failure.place}{note})"
         print(printable(line))
     print(f"{len(rows)} failed events.")
+
+
+def trust(bot: BotFunction, options: argparse.Namespace) -> None:
+    """Trust another key of a hook's sender, or of Discord."""
+    config = Config.load(options.config, os.environ)
+    bot(app := App(config))
+    names = {name for name, each in app.hooks.items() if each.sign == "ed25519"} | {DISCORD}
+    if options.name not in names:
+        raise OperatorError(f"{options.name} has no key that is pinned. Those that may: {', '.join(sorted(names))}.")
+    if not re.fullmatch("[0-9a-f]{64}", options.key.lower()):
+        raise OperatorError(f"{options.key} is no fingerprint. The log shows it, 64 digits, where a key is refused.")
+    asyncio.run(order(kept_store(options), "trust", [options.name, options.key.lower()]))
 
 
 async def visit(store: SQLiteStore, work: Callable[[], Awaitable[T]]) -> T:
@@ -5405,12 +6125,11 @@ async def visit(store: SQLiteStore, work: Callable[[], Awaitable[T]]) -> T:
         await store.close()
 
 
-async def order_failed(store: SQLiteStore, action: str, keys: Sequence[str]) -> None:
-    """Retry or discard failed events: ourselves, or by an order to the process that has the store."""
+async def order(store: SQLiteStore, action: str, keys: Sequence[str]) -> None:
+    """Change what is in the store: ourselves, or by an order to the process that has it."""
     try:
         await store.open()
-        count = await (store.retry_failed(keys) if action == "retry" else store.discard_failed(keys))
-        print(f"{count} events {'will run at the next start' if action == 'retry' else 'are discarded'}.")
+        print(await store.carry_out(action, keys))
     except InUseError:
         file = give_order(store.path, store.bot, {"do": action, "keys": keys})
         for _ in range(100):
@@ -5507,7 +6226,8 @@ def run_playground(_: BotFunction, options: argparse.Namespace) -> None:
         from playground.__main__ import main as start  # noqa: PLC0415
     except ImportError as error:
         raise OperatorError(f"{error}. The playground is a folder beside bot.py in the repository.") from error
-    sys.exit(start([options.script, "--port", str(options.port), *(["--no-open"] if options.no_open else [])]))
+    given = [options.script, "--port", str(options.port), "--mode", options.mode]
+    sys.exit(start([*given, *(["--no-open"] if options.no_open else [])]))
 
 
 if __name__ == "__main__":

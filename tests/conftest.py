@@ -1,4 +1,4 @@
-"""For all tests: nothing leaves this machine, some have it for themselves, and what a storm came to is told at the end."""
+"""For all tests: nothing leaves this machine, some have it for themselves, and what a storm came to is told."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit import mount
+from tests.kit import Now, mount
 
 pytest_plugins = ["tests.leaks"]
 
@@ -78,3 +78,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("totals")
     for line in totals:
         terminalreporter.line(str(line))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run what is marked `both_modes` through the gateway and over HTTP."""
+    if metafunc.definition.get_closest_marker("both_modes"):
+        only = metafunc.definition.get_closest_marker("gateway_only")
+        metafunc.parametrize("mode", ["gateway"] if only else ["gateway", "rest"], indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def mode(request: pytest.FixtureRequest) -> Iterator[str]:
+    """How the bots of this test get their interactions."""
+    Now.mode = getattr(request, "param", "gateway")
+    yield Now.mode
+    Now.mode = "gateway"

@@ -22,10 +22,16 @@ import pytest
 import bot
 from playground import Discord
 from playground.people import Person, Used
-from playground.process import BotProcess
+from playground.process import BotProcess, Mode
 
 ROOT = Path(__file__).parent.parent
 Json = dict[str, Any]
+
+
+class Now:
+    """What holds for the test that runs: how its bots get their interactions."""
+
+    mode: Mode = "gateway"
 
 
 async def until(is_so: Callable[[], Any], timeout: float = 20) -> None:
@@ -81,7 +87,9 @@ async def running(
     **settings: Any,
 ) -> AsyncIterator[bot.App]:
     """Run a bot in this process, connected and with its commands registered, and stop it at the end."""
-    app = make(bot.Config(**{"token": discord.token, "api": discord.api, "store": ":memory:", **settings}), store)
+    over_http = {"mode": "rest", "web_port": 0, "public_key": discord.public_key} if Now.mode == "rest" else {}
+    own = {"token": discord.token, "api": discord.api, "store": ":memory:", **over_http}
+    app = make(bot.Config(**{**own, **settings}), store)
     app.add(*things)
     app.intents = app.intents if intents is None else intents
     asked = len(commands_asked_for(discord))
@@ -89,6 +97,8 @@ async def running(
     try:
         await until(lambda: len(commands_asked_for(discord)) > asked or task.done())
         if not task.done():
+            if over_http:
+                await discord.set_endpoint(f"{app.web.address}/interactions")
             yield app
     finally:
         if not task.done():
@@ -252,7 +262,7 @@ async def start(discord: Discord, script: str | Path, store: Path, **env: Any) -
     """Start a file, or tests/bots/<script>.py, as a process with that database, and wait until it is connected."""
     settings = {"PYTHONPATH": str(ROOT), "STORE": f"sqlite:{store}", **{key: str(value) for key, value in env.items()}}
     file = script if isinstance(script, Path) else ROOT / "tests" / "bots" / f"{script}.py"
-    process = await discord.start_bot(file, env=settings)
+    process = await discord.start_bot(file, env=settings, mode=Now.mode)
     await process.ready()
     return process
 

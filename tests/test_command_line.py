@@ -25,7 +25,7 @@ from playground.process import BotProcess
 from tests import kit
 
 BOT, MYBOT = kit.ROOT / "bot.py", kit.ROOT / "tests" / "bots" / "mybot.py"
-COMMANDS = ("run", "check", "failed", "commands", "export", "backup", "playground")
+COMMANDS = ("run", "check", "failed", "commands", "trust", "export", "backup", "playground")
 LOG_LINE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ (\w+) +\w+")
 SCREEN = ("DISPLAY", "WAYLAND_DISPLAY")
 
@@ -224,8 +224,8 @@ def here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tm
         (
             ["poll"],
             [
-                "'poll' is neither a view nor a command. Mark it with @register, @command, @listen, @every, @daily"
-                " or @handler."
+                "'poll' is neither a view nor a command. Mark it with @register, @command, @listen, @every, @daily,"
+                " @hook or @handler."
             ],
         ),
         ([bot.register(name="too_long")(TooLong), bot.register(name="raising")(Raising)], [TOO_LONG, RAISING]),
@@ -513,11 +513,11 @@ async def test_failed_events_are_listed_retried_and_discarded_while_the_bot_runs
 
         expected = "The running bot has taken the order; its log says what came of it.\n"
         assert await failed("discard", keys[0]) == expected
-        await kit.until(lambda: "discard: 1 failed events, as the command line asked" in "\n".join(process.log))
+        await kit.until(lambda: "as the command line asked: 1 events are discarded." in "\n".join(process.log))
         assert await process.terminate() == 0
 
         assert [line.split()[0] for line in (await failed("list")).splitlines()] == [keys[1], "1"]
-        assert await failed("retry") == "1 events will run at the next start.\n"
+        assert await failed("retry") == "1 events go back to the inbox.\n"
         await process.restart()
         await process.ready()
         await kit.until(lambda: kit.rows(store, "SELECT key FROM failed"))

@@ -154,6 +154,8 @@ def test_the_bots_id_stands_in_its_token() -> None:
 
 
 BAD_VALUES = [
+    ("MODE", ["getway", "http", "REST API"], "is not a mode. Write MODE=gateway or MODE=rest."),
+    ("DISCORD_PUBLIC_KEY", ["abc", "g" * 64, "a" * 63], "is not the key of 64 digits from your application's page"),
     ("DISCORD_API", ["discord.com", "ftp://x/y", "http:///api", "https://a b/c"], "is not an http address."),
     ("STORE", ["bot.db", "sqlite:", "sqlite:/", "sqlite://bot.db", "sqlite:///bot.db", "mysql:x"], "is not a store"),
     ("DEV_GUILD", ["my server", "0", "-1", "12.5", "9" * 25, "<#123456789012345678>"], "is not a server's id."),
@@ -163,6 +165,12 @@ BAD_VALUES = [
     ("MAX_HANDLERS", ["0", "many", "-5", "9" * 5000], "is not a whole number from 1 to 9999."),
     ("MAX_HANDLER_RUNS", ["0", "five", "-5", "9" * 5000], "is not a whole number from 1 to 99."),
     ("MAX_FAILED", ["0", "all", "-5", "9" * 5000], "is not a whole number from 1 to 999999."),
+    ("WEB_HOST", ["http://x", "a b", "x/y"], "is not an address of this machine"),
+    ("WEB_PORT", ["http", "-1", "9" * 5000, ":80"], "is not a port from 0 (any) to 65535."),
+    ("WEB_SOCKET", ["/", "/run/"], "is not the path of a socket"),
+    ("WEB_PATH", ["bot", "/a b", "//", "/a//b"], "is not a path such as /bot."),
+    ("PIN_KEYS", ["yes", "1", "pin"], "is not true or false."),
+    ("HOOK_KEY", ["abc", "g" * 64, "whpk_", "whpk_" + "A" * 44], "is not an Ed25519 public key"),
 ]
 
 
@@ -193,8 +201,41 @@ def test_where_the_rule_alone_does_not_help_the_sentence_says_what_to_do(
     assert told.endswith(remedy)
 
 
-def test_every_setting_but_the_token_is_in_the_table_of_bad_values() -> None:
-    assert [name for name, _, _ in BAD_VALUES] == [name for name in bot.SETTINGS if name != "DISCORD_TOKEN"]
+def test_every_setting_but_the_secrets_is_in_the_table_of_bad_values() -> None:
+    secrets = {"DISCORD_TOKEN", "HOOK_SECRET"}
+    assert {name for name, _, _ in BAD_VALUES} == {*bot.SETTINGS} - secrets
+
+
+def test_a_port_that_is_too_high_is_told(mistakes: Mistakes) -> None:
+    assert mistakes("WEB_PORT=65536") == ["config.env line 1: WEB_PORT=65536 is no port. The highest is 65535."]
+
+
+def test_over_http_there_must_be_a_place_to_listen(mistakes: Mistakes, load: Load) -> None:
+    assert mistakes("MODE=rest") == [
+        "MODE=rest needs a place where Discord's requests come in. Write WEB_PORT=8080, say."
+    ]
+    assert load("MODE=rest\nWEB_PORT=8080").web_port == 8080
+    assert load("MODE=REST\nWEB_SOCKET=/run/x.sock").mode == "rest"
+
+
+@pytest.mark.parametrize("name", ["HOOK_SECRET", "HOOK_SECRET_DEPLOY"])
+def test_a_short_secret_is_refused_and_not_repeated(mistakes: Mistakes, name: str) -> None:
+    for told in (*mistakes(f"{name}=hunter2"), *mistakes(**{name: "hunter2"})):
+        assert f"{name} is not a secret of 16 characters or more." in told
+        assert "hunter2" not in told
+
+
+def test_a_hook_may_have_a_secret_of_its_own(load: Load) -> None:
+    config = load("HOOK_SECRET=for everybody else\nHOOK_SECRET_DEPLOY=for this one alone", HOOK_KEY_CI="a" * 64)
+    assert config.hook_secrets == {"": "for everybody else", "deploy": "for this one alone"}
+    assert config.hook_keys == {"ci": "a" * 64}
+    assert "everybody" not in repr(config)
+
+
+def test_what_only_looks_like_a_hooks_secret_is_no_setting(mistakes: Mistakes, load: Load) -> None:
+    [told] = mistakes("HOOK_SECRETS=for everybody else")
+    assert told.startswith("config.env line 1: HOOK_SECRETS is not a setting.")
+    assert load(HOOK_SECRETS="x", HOOK_SECRET_="y" * 20) == Config(token=TOKEN)
 
 
 @pytest.mark.parametrize("value", ["paste-your-token-here", "your token", "PASTE TOKEN", "<your-token>"])
@@ -225,8 +266,8 @@ def test_a_missing_token_is_named_with_the_file_it_belongs_into(mistakes: Mistak
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones(mistakes: Mistakes) -> None:
-    assert mistakes("MODE=gateway\nlog_level=INFO") == [
-        f"config.env line 1: MODE {UNKNOWN}",
+    assert mistakes("SPEED=high\nlog_level=INFO") == [
+        f"config.env line 1: SPEED {UNKNOWN}",
         f"config.env line 2: log_level {UNKNOWN}",
     ]
 
@@ -297,10 +338,10 @@ def test_what_cannot_be_opened_is_one_mistake(path: Path) -> None:
 
 
 def test_all_mistakes_are_told_at_once(mistakes: Mistakes) -> None:
-    text = "\n".join(["MODE=rest", "", "DRAIN_S", "STORE=bot.db", "LOG_LEVEL=INFO", "LOG_LEVEL=DEBUG", "MAX_FAILED=0"])
+    text = "\n".join(["SPEED=high", "", "DRAIN_S", "STORE=bot.db", "LOG_LEVEL=INFO", "LOG_LEVEL=DEBUG", "MAX_FAILED=0"])
     told = mistakes(text, token=False, DEV_GUILD="here")
     starts = [
-        "config.env line 1: MODE is not a setting.",
+        "config.env line 1: SPEED is not a setting.",
         "config.env line 3 is not NAME=value.",
         "config.env line 6: LOG_LEVEL is given twice.",
         "config.env line 4: STORE=bot.db is not a store",
@@ -368,7 +409,8 @@ def test_the_example_shows_the_defaults(load: Load) -> None:
     assert load("\n".join(f"{name}={value}" for name, value in shown.items())) == Config(token=TOKEN)
     for name, (attribute, *_) in bot.SETTINGS.items():
         default = getattr(Config(), attribute)
-        assert name == "DISCORD_TOKEN" or shown[name] == ("" if default is None else str(default))
+        said = "" if default is None or default == {} else str(default)
+        assert name == "DISCORD_TOKEN" or shown[name].lower() == said.lower()
 
 
 def test_the_example_says_in_a_line_what_each_setting_means() -> None:

@@ -28,6 +28,8 @@ from tests.kit import (
 )
 from tests.test_command_line import Done, Here, here, run_on, token_of
 
+pytestmark = pytest.mark.both_modes
+
 __all__ = ["here"]  # a fixture
 
 TAKEN = "The running bot has taken the order; its log says what came of it.\n"
@@ -66,8 +68,8 @@ async def test_chosen_events_are_retried_and_discarded_while_the_bot_runs(tmp_pa
         await until(lambda: "thought about three" in map(discord.text, discord.messages()))
         assert keys(await failed(discord, store)) == [one]
         log = "\n".join(process.log)
-        assert "discard: 1 failed events, as the command line asked" in log
-        assert "retry: 1 failed events, as the command line asked" in log
+        assert "as the command line asked: 1 events are discarded." in log
+        assert "as the command line asked: 1 events go back to the inbox." in log
 
         assert await failed(discord, store, "retry") == (0, TAKEN, "")
         await until(lambda: "thought about one" in map(discord.text, discord.messages()))
@@ -89,7 +91,7 @@ async def test_a_click_is_retried_when_the_bot_does_not_run_and_counts_at_the_ne
         assert keys(await failed(discord, store)) == [alices, bobs, carols]
         assert await failed(discord, store, "retry", alices, carols) == (
             0,
-            "2 events will run at the next start.\n",
+            "2 events go back to the inbox.\n",
             "",
         )
         assert await failed(discord, store, "discard", bobs) == (0, "1 events are discarded.\n", "")

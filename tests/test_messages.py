@@ -41,6 +41,8 @@ from playground.shapes import IS_COMPONENTS_V2
 from tests import kit, openapi
 from tests.kit import Json, at_rest, running, until, variant
 
+pytestmark = pytest.mark.both_modes
+
 PICTURE = "https://example.org/a.png"
 PNG = bytes.fromhex("89504e470d0a1a0a0000000d49484452000000030000000208060000009d74661a")
 IDS: list[int] = []  # of bob, carol, Staff and #random, in the Discord that a test runs

@@ -29,7 +29,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 # Lines of code: blank lines and prose are free, or the budgets would be kept by cutting what explains.
-FILE_LINES_MAX = 4000
+FILE_LINES_MAX = 4500
 SECTION_LINES_MAX = 430
 FUNCTION_LINES_MAX = 60
 FUNCTION_LINES_MEDIAN_BELOW = 9
@@ -527,13 +527,16 @@ def imports(source: Source) -> Iterator[tuple[str, int, bool]]:
 
 
 def strange_imports(source: Source) -> list[str]:
-    """Anything imported besides the standard library and requirements.txt; playground and extras only in functions."""
+    """Anything imported besides the standard library and requirements.txt.
+
+    In functions playground and extras too, nacl (which hikari[server] brings) and prometheus_client, if it is there.
+    """
     packages = {re.split(r"[\[<>=~! ;]", line)[0] for line in requirement_lines(ROOT / "requirements.txt")}
     known = sys.stdlib_module_names | {name.removeprefix("python-") for name in packages}
     return [
         source.at(line, f"{name} is imported. Only requirements.txt, the standard library, and late playground/extras.")
         for name, line, early in imports(source)
-        if name not in known and (early or name not in {"playground", "extras"})
+        if name not in known and (early or name not in {"playground", "extras", "nacl", "prometheus_client"})
     ]
 
 
@@ -806,7 +809,7 @@ def long(lines: int) -> str:
 
 
 BAD: list[tuple[Rule, str, str]] = [
-    (file_too_long, "pass\n" * 4001, "line 4001: the file has 4001 lines of code"),
+    (file_too_long, "pass\n" * 4501, "line 4501: the file has 4501 lines of code"),
     (sections_too_long, GOOD + "x = 1\n" * 430, "section 2 has 432 lines of code"),
     (sections_too_long, "pass\n" * 431 + GOOD, "section 0 has"),
     (functions_too_long, long(61), "line 1: f has 61 lines"),
@@ -848,7 +851,7 @@ BAD: list[tuple[Rule, str, str]] = [
     (mutable_globals, "class A:\n    pass\na, b, c, d = A(), A(), (1, [2]), 3\n", "4 mutable module globals"),
     (strange_imports, "import requests\n", "line 1: requests is imported"),
     (strange_imports, "try:\n    from playground import Discord\nexcept ImportError: pass\n", "line 2: playground"),
-    (strange_imports, "def f() -> None:\n    import nacl.signing\n", "line 2: nacl"),
+    (strange_imports, "def f() -> None:\n    import numpy.linalg\n", "line 2: numpy"),
     (strange_imports, "from . import helper\n", "line 1: . is imported"),
     (names_from_modules, "def f(cls: type) -> str:\n    return cls.__module__\n", "line 2: __module__"),
     (names_from_modules, "def f(cls: type) -> str:\n    return getattr(cls, '__module__')\n", "line 2: __module__"),

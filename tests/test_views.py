@@ -254,7 +254,9 @@ class Child(kit.view(name="parent")): ...
 class NoView: ...
 
 
-UNMARKED = "is neither a view nor a command. Mark it with @register, @command, @listen, @every, @daily or @handler."
+UNMARKED = (
+    "is neither a view nor a command. Mark it with @register, @command, @listen, @every, @daily, @hook or @handler."
+)
 
 
 @pytest.mark.parametrize(
