@@ -66,6 +66,11 @@ class Discord:
             discord.delete_messages([done.message])
             discord.kick_bot()
 
+            await discord.set_endpoint("http://127.0.0.1:8080/interactions")  # interactions over HTTP from now on
+            discord.delivery_faults.add(copies=3)
+            print([(each.status, each.body) for each in await discord.delivered()])
+            print(await discord.send_hook("deploy", {"version": 3}))
+
     alice is an administrator, bob and carol are members like any. Besides "general" and "random" there are the channels
     "dm" (everybody's own with the bot), "elsewhere" (of a guild without the bot) and "friends" (a private group).
     With mode="rest" its bots are started so that they take interactions over HTTP; nothing else changes.
