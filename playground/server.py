@@ -211,15 +211,19 @@ class Discord:
     ) -> BotProcess:
         """Run a bot as a process of its own, with this Discord's token and address in its environment.
 
-        In the mode "rest" it also gets DISCORD_PUBLIC_KEY, WEB_PORT and HOOK_SECRET; the interactions endpoint is set
-        as soon as it answers PINGs, and then it is ready. In the mode "gateway" there is no endpoint, and `web=True`
-        gives it WEB_PORT and HOOK_SECRET. It keeps its port.
+        In the mode "rest" it also gets DISCORD_PUBLIC_KEY, a WEB_PORT that stays the same, and what hooks are verified
+        with: HOOK_SECRET and, unless the environment given has PIN_KEYS, HOOK_KEY. The interactions endpoint is set as
+        soon as it answers PINGs, and then the bot is ready. In the mode "gateway" there is no endpoint, and `web=True`
+        gives it the rest.
 
         Its database lies in a temporary folder, the same one each time this script is started here, unless STORE says
         otherwise. Raises ValueError when the environment given holds a production token.
         """
-        has_web = web or (env or {}).get("MODE", mode or self.mode) == "rest"
-        own = self._env_for(script, mode or self.mode, has_web) | dict(env or {})
+        given = dict(env or {})
+        own = self._env_for(script, mode or self.mode)
+        if web or given.get("MODE", own["MODE"]) == "rest":
+            own |= self._web_env(pins_keys="PIN_KEYS" in given)
+        own |= given
         bot = BotProcess(str(script), args, env=own, cwd=str(cwd) if cwd is not None else None, python=python)
         bot.on_line, bot.on_status = self._on_line, self._page.show_bot
         bot.on_start = lambda: self._on_start(bot)
@@ -230,14 +234,21 @@ class Discord:
         self.journal.note("bot", script=bot.script, pid=bot.pid)
         return bot
 
-    def _env_for(self, script: str | Path, mode: Mode, has_web: bool) -> dict[str, str]:
-        env = {"DISCORD_TOKEN": self.token, "DISCORD_API": self.api, "PYTHONUNBUFFERED": "1", "MODE": mode}
-        env["PLAYGROUND_CLOCK"] = str(self._clock_file())
-        env["STORE"] = os.environ.get("STORE") or f"sqlite:{self._folder_for(script) / 'bot.db'}"
-        if has_web:
-            env |= {"DISCORD_PUBLIC_KEY": self.public_key, "WEB_PORT": str(free_port())}
-            env["HOOK_SECRET"] = self.hooks.secret
-        return env
+    def _env_for(self, script: str | Path, mode: Mode) -> dict[str, str]:
+        return {
+            "DISCORD_TOKEN": self.token,
+            "DISCORD_API": self.api,
+            "MODE": mode,
+            "STORE": os.environ.get("STORE") or f"sqlite:{self._folder_for(script) / 'bot.db'}",
+            "PLAYGROUND_CLOCK": str(self._clock_file()),
+            "PYTHONUNBUFFERED": "1",
+        }
+
+    def _web_env(self, *, pins_keys: bool) -> dict[str, str]:
+        """What lies in a config.env must not take the bot elsewhere, so host and path are told too."""
+        key = {} if pins_keys else {"HOOK_KEY": self.hooks.public_key}
+        where = {"WEB_HOST": HOST, "WEB_PORT": str(free_port()), "WEB_PATH": "/"}
+        return {"DISCORD_PUBLIC_KEY": self.public_key, "HOOK_SECRET": self.hooks.secret, **where, **key}
 
     def _on_start(self, bot: BotProcess) -> None:
         if bot.mode == "rest":

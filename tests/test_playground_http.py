@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import base64
 import hmac
@@ -540,6 +541,30 @@ async def test_the_mode_of_the_playground_is_that_of_its_bots(alice: Person) -> 
         await until(lambda: bool(talker.log))
         assert (talker.log, discord.endpoint.url) == (["registered in the mode gateway"], None)
         assert talker.web_port != bot.web_port
+
+
+async def test_a_bot_with_a_web_side_is_told_where_and_with_which_keys(
+    discord: Discord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "teller.py").write_text(
+        "import os\nprint({k: v for k, v in os.environ.items() if k.startswith(('WEB_', 'HOOK_KEY', 'MODE'))})\n"
+    )
+    monkeypatch.setenv("MODE", "rest")  # as `make` sets it for what it runs
+    told: list[Json] = []
+    ways: list[Json] = [{"web": True}, {"mode": "rest"}, {"mode": "rest", "env": {"PIN_KEYS": "1", "WEB_PORT": "21"}}]
+    for more in (*ways, {}):
+        bot = await discord.start_bot(tmp_path / "teller.py", **more)
+        await bot.wait()
+        told.append(ast.literal_eval(bot.log[0]))
+        assert bot.web_port == (int(told[-1]["WEB_PORT"]) if "WEB_PORT" in told[-1] else None)
+    where, key = {"WEB_HOST": "127.0.0.1", "WEB_PATH": "/"}, {"HOOK_KEY": discord.hooks.public_key}
+    ports = [{"WEB_PORT": each["WEB_PORT"]} for each in told[:3]]
+    assert told == [
+        {"MODE": "gateway", **where, **key, **ports[0]},
+        {"MODE": "rest", **where, **key, **ports[1]},
+        {"MODE": "rest", **where, "WEB_PORT": "21"},
+        {"MODE": "gateway"},
+    ]
 
 
 async def test_without_web_a_bot_gets_no_port_and_no_secret(discord: Discord) -> None:
