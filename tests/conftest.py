@@ -49,13 +49,28 @@ def pytest_xdist_auto_num_workers() -> int | None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave the tests marked `alone` out of workers, which share the machine, and all others with --alone."""
     if hasattr(config, "workerinput"):
-        left_out = [item for item in items if item.get_closest_marker("alone")]
+        left_out = {item for item in items if item.get_closest_marker("alone")}
     elif config.getoption("--alone"):
-        left_out = [item for item in items if not item.get_closest_marker("alone")]
+        left_out = {item for item in items if not item.get_closest_marker("alone")}
     else:
         return
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    config.hook.pytest_deselected(items=[*left_out])
+    items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Iterator[None]:
+    """Let a report that has half of a character in it, from a hostile log line say, be sent by a worker."""
+    return sendable((yield))
+
+
+def sendable(value: Any) -> Any:
+    """Return plain data with every text in it such that it can be encoded."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, dict):
+        return {sendable(key): sendable(each) for key, each in value.items()}
+    return [sendable(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 @pytest.fixture

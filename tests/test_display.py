@@ -103,6 +103,7 @@ async def test_an_edit_that_is_retried_does_not_let_an_older_version_overtake() 
 
 
 @pytest.mark.slow
+@pytest.mark.alone
 async def test_1000_clicks_in_two_seconds_by_100_people_are_answered_counted_and_shown(tmp_path: Path) -> None:
     async with Discord() as discord:
         await start(discord, "counter", tmp_path / "bot.db")
