@@ -2348,7 +2348,7 @@ async def test_that_the_bot_is_typing_is_said_until_it_has_written(pages: Pages)
     await expect(script.page.get_by_text("The bot is typing…")).to_have_count(0)
 
 
-# ---- The bot over HTTP: its mode and its hooks, with a bot that is not ours
+# ---- The bot over HTTP: its mode and its hooks
 
 
 async def test_the_story_of_hooks_and_modes_with_the_keyboard_alone(pages: Pages) -> None:
@@ -2379,4 +2379,54 @@ async def test_the_story_of_hooks_and_modes_with_the_keyboard_alone(pages: Pages
             await keyboard.press("Enter")
             await expect(page.get_by_label("Messages", exact=True).get_by_text(f"pid {bot.pid}")).to_be_visible()
             assert len(discord.deliveries) == 1
+        await page.close()
+
+
+async def test_the_story_of_our_bot_over_http(pages: Pages) -> None:
+    page = await pages.blank()
+    async with Discord() as discord:
+        bot = await discord.start_bot(ROOT / "bot.py", web=True)
+        await bot.ready(timeout=PATIENCE_MS / 1000)
+        await page.goto(discord.url)
+        story, status = Story(page, discord, bot), page.locator(".bot-status")
+        await page.locator("#hooks summary").click()
+        await expect(page.locator("#hooks")).to_contain_text("This bot has no hooks.")
+        await story.use_poll("Tea?")
+        await story.panel.get_by_role("button", name="Use HTTP instead").click()
+        await expect(page.locator("#mode")).to_contain_text("Interactions: HTTP")
+        await expect(status).to_contain_text("running")
+        await story.yes().click()  # of a message that came through the gateway
+        await expect(story.yes()).to_have_text("Yes: 1")
+        await story.press("Kill")
+        await expect(status).to_contain_text("stopped")
+        await story.act_as("bob")
+        await story.yes().click()
+        await expect(story.talk.get_by_text("This interaction failed")).to_be_visible()
+        await story.press("Start")
+        await expect(status).to_contain_text("running")
+        await story.yes().click()
+        await expect(story.yes()).to_have_text("Yes: 2")
+        await story.panel.get_by_role("button", name="Use the gateway instead").click()
+        await expect(page.locator("#mode")).to_contain_text("Interactions: gateway")
+        await expect(status).to_contain_text("running")
+        await story.act_as("carol")
+        await story.yes().click()
+        await expect(story.yes()).to_have_text("Yes: 3")
+        assert len(discord.deliveries) == 3
+        await page.close()
+
+
+async def test_the_story_of_our_bots_hook(pages: Pages) -> None:
+    page = await pages.blank()
+    async with Discord(mode="rest") as discord:
+        bot = await discord.start_bot(ROOT / "tests" / "bots" / "hooked.py", env={"PYTHONPATH": str(ROOT)})
+        await bot.ready(timeout=PATIENCE_MS / 1000)
+        await page.goto(discord.url)
+        box = page.locator("#hooks")
+        await box.get_by_text("Hooks (1)").click()
+        await expect(box.get_by_label("Hook", exact=True).locator("option")).to_have_text("deploy · signed: ed25519")
+        await box.get_by_label("Body, as JSON").fill('{"version": 3}')
+        await box.get_by_role("button", name="Send").click()
+        await expect(box.get_by_role("status")).to_have_text("202 Accepted")
+        await until(lambda: "deployed 3" in bot.log)
         await page.close()
