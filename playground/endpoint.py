@@ -105,6 +105,8 @@ class Endpoint:
         self.faults = DeliveryFaults(world.journal)
         self.deliveries: deque[Delivery] = deque(maxlen=DELIVERIES_KEPT)
         """The requests with an interaction, in the order they were sent."""
+        self.errors: list[BaseException] = []
+        """Mistakes of the playground itself."""
         self.delay_s: Callable[[], float] = lambda: 0.0
         self.on_sent: Callable[[Json], None] | None = None
         self._world = world
@@ -226,7 +228,12 @@ class Endpoint:
     def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(coroutine)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._on_done)
+
+    def _on_done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.errors.append(error)
 
     def _sign(self, body: bytes, fault: DeliveryFault) -> Request:
         headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT}

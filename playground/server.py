@@ -192,6 +192,8 @@ class Discord:
             self._raise_what_nobody_expected()
 
     def _raise_what_nobody_expected(self) -> None:
+        if self.endpoint.errors:
+            raise self.endpoint.errors[0]
         if self.unknown:
             raise AssertionError(f"Requests for routes that the playground does not have: {self.unknown}")
         if self.misfits:
