@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
 import bot
 from bot import CommitUnknownError, OperatorError, OutageError, StoreError
+from extras import place_of
 
 log = logging.getLogger("everclick")
 
@@ -58,42 +60,81 @@ END_OTHERS = """
 """
 
 
-def explain(error: Exception, place: str) -> str:
+def explain(error: BaseException, place: str) -> str:
     """Return the sentence for an operator: problem, place, remedy."""
     _, problem, remedy = next(row for row in REMEDIES if isinstance(error, row[0]))
     text = " ".join(str(error).split())[:300] or type(error).__name__
     return bot.redact(f"{place} {problem} ({text}). {remedy}.")
 
 
-async def connect(url: str, name: str, lease_s: float) -> Connection:
-    """Return a new connection of that name, when every other one of it has ended. Raises what LOST and REFUSED list.
+class PostgresLink:
+    """One process's way to a server: makes its connections, and tells when the server goes away and comes back."""
 
-    Raises OperatorError when the URL cannot be read.
-    """
-    # A process that is stopped in the middle of a transaction holds others up no longer than by its leases.
-    idle = {"idle_in_transaction_session_timeout": f"{round(1_000 * lease_s)}", "application_name": name}
-    try:
-        db = await driver.connect(url, timeout=lease_s, server_settings={**SESSION, **idle})
-    except ValueError:  # its text may show the password
-        wanted = "postgresql://user:password@host:5432/database, with special characters of the password as %40, say"
-        raise OperatorError(f"STORE is no address of a PostgreSQL server. Write {wanted}.") from None
-    try:
-        async with asyncio.timeout(lease_s):
-            while await db.fetchval(END_OTHERS, name):  # noqa: ASYNC110  # nobody tells of their end
-                await asyncio.sleep(0.02)
-    except BaseException:
-        db.terminate()
-        raise
-    return db
+    def __init__(self, url: str, owner: str, lease_s: float) -> None:
+        self.place, self._url, self._owner, self._lease_s = place_of(url), url, owner, lease_s
+        self._away = False
+
+    async def connect(self, role: str) -> Connection:
+        """Return a new connection when every earlier one in that role has ended. Raises what LOST and REFUSED list.
+
+        Raises OperatorError when the URL cannot be read.
+        """
+        name = f"everclick {self._owner} {role}"
+        # A process that is stopped in the middle of a transaction holds others up no longer than by its leases.
+        idle = {"idle_in_transaction_session_timeout": f"{round(1_000 * self._lease_s)}", "application_name": name}
+        try:
+            db = await driver.connect(self._url, timeout=self._lease_s, server_settings={**SESSION, **idle})
+        except ValueError:  # its text may show the password
+            wanted = "postgresql://user:password@host:5432/database, with what is special in the password as %40, say"
+            raise OperatorError(f"STORE is no address of a PostgreSQL server. Write {wanted}.") from None
+        try:
+            async with asyncio.timeout(self._lease_s):
+                while await db.fetchval(END_OTHERS, name):  # noqa: ASYNC110  # nobody tells of their end
+                    await asyncio.sleep(0.02)
+        except BaseException:
+            db.terminate()
+            raise
+        return db
+
+    def line(self, role: str, connect: Callable[[], Awaitable[Connection]] | None = None) -> Line:
+        """Return a line, with what else its connections need. The one in the role "leases" is not waited for as long.
+
+        A lease whose renewal is not answered before it ends is lost anyhow.
+        """
+        answer_s = self._lease_s * (1 if role == "leases" else 3)
+        return Line(self, connect or functools.partial(self.connect, role), self._lease_s, answer_s)
+
+    def note_silence(self, error: BaseException) -> None:
+        if not self._away:
+            log.warning("%s The bot goes on trying.", explain(error, self.place))
+        self._away = True
+
+    def note_answer(self) -> None:
+        if self._away:
+            log.info("%s can be reached again", self.place)
+        self._away = False
+
+    async def set_up(self) -> None:
+        """Bring the tables to this version. Raises OperatorError, with nothing changed, when the server will not do."""
+        try:
+            db = await self.connect("setup")
+            try:
+                await look_at_settings(db, self.place)
+                await migrate(db, self.place)
+            finally:
+                await db.close(timeout=self._lease_s)
+        except (asyncpg.PostgresError, *LOST) as error:
+            is_outage = isinstance(error, (*LOST, pg.TooManyConnectionsError))
+            raise (OutageError if is_outage else OperatorError)(explain(error, self.place)) from error
 
 
 class Line:
     """One connection, which is made anew when it was lost; for one caller at a time."""
 
     def __init__(
-        self, connect: Callable[[], Awaitable[Connection]], place: str, *, patience_s: float, answer_s: float
+        self, link: PostgresLink, connect: Callable[[], Awaitable[Connection]], patience_s: float, answer_s: float
     ) -> None:
-        self._connect, self._place, self._patience_s, self._answer_s = connect, place, patience_s, answer_s
+        self._link, self._connect, self._patience_s, self._answer_s = link, connect, patience_s, answer_s
         self._db: Connection = None
         self._down_since, self._pause_s, self._closed = 0.0, 0.0, False
 
@@ -102,10 +143,12 @@ class Line:
         db = await self._connected()
         try:
             async with asyncio.timeout(self._answer_s):
-                return await work(db)
-        except (*LOST, *REFUSED, asyncio.CancelledError):  # in the middle of something, or of no more use
-            self._drop()
+                result = await work(db)
+        except (*LOST, *REFUSED, asyncio.CancelledError) as error:  # in the middle of something, or of no more use
+            self._drop(error)
             raise
+        self._link.note_answer()
+        return result
 
     async def read(self, work: Work) -> Any:
         """Return what the work returns, which changes nothing: when it is interrupted, it is done once more."""
@@ -114,7 +157,7 @@ class Line:
                 return await self.run(work)
             return await self.run(work)
         except (*LOST, *REFUSED) as error:
-            raise StoreError(explain(error, self._place)) from error
+            raise StoreError(explain(error, self._link.place)) from error
 
     async def write(self, work: Work, *, in_one_call: bool) -> Any:
         """Return what the work returns, which is in force then; it is one transaction, by itself when in one call.
@@ -143,8 +186,8 @@ class Line:
                 return await self.run(transaction)
             except (*LOST, *REFUSED) as error:
                 if not committing or not isinstance(error, LOST):
-                    raise StoreError(explain(error, self._place)) from error
-                unknown = f"{self._place} may or may not have the last transaction"
+                    raise StoreError(explain(error, self._link.place)) from error
+                unknown = f"{self._link.place} may or may not have the last transaction"
                 raise CommitUnknownError(f"{unknown} ({error or 'it did not answer'}). Look at its log.") from error
             except CROSSED:
                 if attempt == ATTEMPTS - 1:
@@ -156,22 +199,25 @@ class Line:
         now = asyncio.get_running_loop().time
         while not self._db or self._db.is_closed():
             if self._closed:
-                raise StoreError(f"{self._place} is closed.")
+                raise StoreError(f"{self._link.place} is closed.")
             self._down_since = self._down_since or now()
             await asyncio.sleep(self._pause_s)
             try:
                 self._db = await self._connect()
             except (*LOST, *REFUSED) as error:
+                self._drop(error)
                 self._pause_s = min(2 * self._pause_s + 0.05, RETRY_PAUSE_MAX_S)
                 if now() > self._down_since + self._patience_s:
-                    raise StoreError(explain(error, self._place)) from error
+                    raise StoreError(explain(error, self._link.place)) from error
         self._down_since = self._pause_s = 0.0
         return self._db
 
-    def _drop(self) -> None:
+    def _drop(self, error: BaseException | None = None) -> None:
         db, self._db = self._db, None
         if db:
             db.terminate()
+        if isinstance(error, LOST):
+            self._link.note_silence(error)
 
     async def close(self) -> None:
         self._closed = True
@@ -179,20 +225,6 @@ class Line:
             if self._db:
                 await self._db.close(timeout=1)
         self._drop()
-
-
-async def set_up(url: str, name: str, place: str, lease_s: float) -> None:
-    """Bring the tables to this version. Raises OperatorError, with nothing changed, when the database will not do."""
-    try:
-        db = await connect(url, name, lease_s)
-        try:
-            await look_at_settings(db, place)
-            await migrate(db, place)
-        finally:
-            await db.close(timeout=lease_s)
-    except (OSError, asyncpg.PostgresError, *LOST) as error:
-        is_outage = isinstance(error, (*LOST, pg.TooManyConnectionsError))
-        raise (OutageError if is_outage else OperatorError)(explain(error, place)) from error
 
 
 async def look_at_settings(db: Connection, place: str) -> None:

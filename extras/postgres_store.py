@@ -24,7 +24,7 @@ import itertools
 import logging
 import secrets
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import bot
@@ -41,10 +41,10 @@ from bot import (
     StoreError,
     Timer,
 )
-from extras import Lease, SharedStore, place_of
+from extras import Lease, SharedStore
 from extras import postgres_sql as statements
 from extras.group_commit import GroupCommit
-from extras.postgres_link import Connection, Line, Work, connect, explain, make_index, set_up
+from extras.postgres_link import Connection, Line, PostgresLink, Work, explain, make_index
 from extras.postgres_sql import deleting, index_by, quoted
 
 log = logging.getLogger("everclick")
@@ -121,9 +121,8 @@ class PostgresStore(SharedStore):
         self, url: str, bot_id: bot.BotId, *, max_failed: int = 10_000, now: bot.Clock = time.time,
         lease_s: float = 5.0, max_hold_s: float = 60.0,
     ) -> None:  # fmt: skip
-        self.place, self.bot, self.owner = place_of(url), bot_id, secrets.token_hex(8)
-        self._url, self._max_failed, self._now = url, max_failed, now
-        self._lease_s, self._max_hold_s = lease_s, max_hold_s
+        self.bot, self.owner, self._max_failed, self._now = bot_id, secrets.token_hex(8), max_failed, now
+        self._link, self._lease_s, self._max_hold_s = PostgresLink(url, self.owner, lease_s), lease_s, max_hold_s
         self._readers: asyncio.LifoQueue[Line] = asyncio.LifoQueue()
         self._shards, self._stuck = set[int](), set[int]()  # whose cursors move, and whose must not
         self._asks, self._turns = itertools.count(1), dict[int, asyncio.Event]()
@@ -134,12 +133,13 @@ class PostgresStore(SharedStore):
 
     async def open(self) -> None:
         async with contextlib.AsyncExitStack() as self._stack:  # closes what is open when anything below fails
-            await set_up(self._url, f"everclick {self.owner}", self.place, self._lease_s)
+            await self._link.set_up()
             for number in range(READERS):
-                self._readers.put_nowait(self._line(f"reader {number}"))
-            self._leases = self._start("leases")
+                self._readers.put_nowait(line := self._link.line(f"reader {number}"))
+                self._stack.push_async_callback(line.close)
+            self._leases = self._start(self._link.line("leases", self._listen), lambda: None)
             self._stack.push_async_callback(self._give_up)
-            self._writer = self._start("writer")
+            self._writer = self._start(self._link.line("writer"), self._get_stuck)
             try:
                 await self._register()
             except StoreError as error:
@@ -147,23 +147,16 @@ class PostgresStore(SharedStore):
             self._stack.push_async_callback(end, asyncio.create_task(self._stay_registered(), name="registration"))
             self._stack = self._stack.pop_all()  # noqa: PLW2901
 
-    def _line(self, role: str) -> Line:
-        async def connected() -> Connection:
-            db = await connect(self._url, f"everclick {self.owner} {role}", self._lease_s)
-            if role == "leases":
-                await db.add_listener(f"everclick_{self.owner}", self._on_notify)
-                self._look_again()  # what was told meanwhile was told to nobody
-            return db
+    async def _listen(self) -> Connection:
+        db = await self._link.connect("leases")
+        await db.add_listener(f"everclick_{self.owner}", self._on_notify)
+        self._look_again()  # what was told meanwhile was told to nobody
+        return db
 
-        # A lease whose renewal is not answered before it ends is lost anyhow.
-        answer_s = self._lease_s * (1 if role == "leases" else 3)
-        line = Line(connected, self.place, patience_s=self._lease_s, answer_s=answer_s)
+    def _start(self, line: Line, on_refusal: Callable[[], None]) -> GroupCommit[Operation]:
+        perform = functools.partial(self._perform, line)
+        group: GroupCommit[Operation] = GroupCommit(self._link.place, perform, on_refusal, size_of)
         self._stack.push_async_callback(line.close)
-        return line
-
-    def _start(self, role: str) -> GroupCommit[Operation]:
-        perform = functools.partial(self._perform, self._line(role))
-        group: GroupCommit[Operation] = GroupCommit(self.place, perform, self._get_stuck, size_of)
         self._stack.push_async_callback(group.close)
         return group
 
@@ -225,13 +218,13 @@ class PostgresStore(SharedStore):
     async def flush(self) -> None:
         await self._writer.put(Step("accept", self._now()))
         if self._stuck:
-            raise StoreError(f"{self.place} refused an event, and nothing may be confirmed past it.")
+            raise StoreError(f"{self._link.place} refused an event, and nothing may be confirmed past it.")
 
     # Processes and leases
 
     async def _register(self) -> None:
-        """Register this process and renew its leases; tell of those that are lost."""
-        held, now = {**self._held}, asyncio.get_running_loop().time
+        """Register this process and renew its leases; tell of what was lost."""
+        held, now = {**self._held}, asyncio.get_running_loop().time()
 
         async def renew(db: Connection) -> list[Any]:
             await db.execute(statements.REGISTER, self.bot, self.owner, self._lease_s)
@@ -239,26 +232,24 @@ class PostgresStore(SharedStore):
             return await db.fetch(statements.RENEW, self.bot, self.owner, self._lease_s, names, [*held])
 
         renewed = {row[0] for row in await self._leases.put(renew)}
-        if now() > self._heard_at + self._lease_s:
-            self._claims_from = now() + self._lease_s if self._heard_at else 0.0
-        self._heard_at = now()
-        left, self._left = self._left, set()
+        if self._heard_at and now > self._heard_at + self._lease_s:
+            lost = "%s did not hear of this process for %.1f s: its events and leases may be another's by now"
+            log.warning(lost, self._link.place, now - self._heard_at)
+            self._claims_from = now + self._lease_s
+        self._heard_at = now
+        for ask in held.keys() - renewed:
+            if lease := self._held.pop(ask, None):
+                lost = "the lease %s is lost: it may be held for %g s, and this process must be heard of"
+                log.warning(lost, lease.name, self._max_hold_s)
+        left, self._left = self._left, set[tuple[str, int]]()
         for name, ask in left:
             self._leave(name, ask)
-        for ask in held.keys() - renewed:
-            if self._held.pop(ask, None):
-                why = (
-                    f"it was held for {self._max_hold_s:g} s, or this process was not heard of for {self._lease_s:g} s"
-                )
-                log.warning("the lease %s is lost: %s", held[ask].name, why)
 
     async def _stay_registered(self) -> None:
         while True:
             await asyncio.sleep(self._lease_s / 3)
-            try:
+            with contextlib.suppress(StoreError):  # told already
                 await self._register()
-            except StoreError as error:
-                log.warning("this process may be taken for gone: %s", error)
 
     async def _give_up(self) -> None:
         self._look_again()  # who waits for a lease is told that there is none any more
@@ -331,7 +322,7 @@ class PostgresStore(SharedStore):
 
     def accept(self, event: Event | None, cursor: Cursor | None) -> asyncio.Future[int]:
         if cursor and cursor.shard in self._stuck:
-            raise StoreError(f"{self.place} refused an earlier event, and the cursor must not pass it.")
+            raise StoreError(f"{self._link.place} refused an earlier event, and the cursor must not pass it.")
         self._shards |= {cursor.shard} if cursor else set()
         return self._writer.put(Step("accept", self._now(), *(event or (None, None, None)), cursor))
 
@@ -460,13 +451,15 @@ class PostgresStore(SharedStore):
     async def _make_index(self, name: str, field: str) -> None:
         index = f"record_by_{hashlib.sha256(f'{name} {field}'.encode()).hexdigest()[:32]}"
         try:
-            db = await connect(self._url, f"everclick {self.owner} index", self._lease_s)
+            db = await self._link.connect(f"index {index[-8:]}")
             try:
                 await make_index(db, index, index_by(field, name))
             finally:
                 db.terminate()
         except Exception as error:
-            log.warning("to find %s by %s, all of them are looked at: %s", name, field, explain(error, self.place))
+            log.warning(
+                "to find %s by %s, all of them are looked at: %s", name, field, explain(error, self._link.place)
+            )
 
     async def behind(self) -> list[Saved]:
         where = "bot=$1 AND shown < version AND message IS NOT NULL AND (expires_at IS NULL OR expires_at > $2)"
@@ -476,10 +469,6 @@ class PostgresStore(SharedStore):
     def note_shown(self, id: RecordId, version: int, place: bot.Place | None) -> None:
         step = Step("note", self._now(), records=[columns(Saved(id, version, 0, b"", 0, place, None))])
         self._writer.note(("shown", id, bool(place)), version, step)
-
-    async def names(self) -> list[str]:
-        """Return the names of all records, but for the bot's own."""
-        return [row[0] for row in await self._read(statements.NAMES) if not row[0].startswith("_")]
 
     def clean_up(self, gone: bot.Gone) -> asyncio.Future[int]:
         where, values = "bot=$1 AND guild=$2", list[Any]([gone.guild])

@@ -16,6 +16,8 @@ needs a server that can be killed:
         @pytest.fixture
         def server(self, my_server: Server) -> Server:
             return my_server
+
+and the same with SharedStoreOutages.
 """
 
 from __future__ import annotations
@@ -29,9 +31,9 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeGuard, TypeVar
 
 import msgspec
 import pytest
@@ -39,6 +41,7 @@ import pytest
 from bot import (
     DAY,
     BotId,
+    CommitUnknownError,
     Cursor,
     Event,
     EventKey,
@@ -55,10 +58,11 @@ from bot import (
 )
 
 if TYPE_CHECKING:  # what may be deleted is not needed for the other stores
-    from servers import Server
+    from servers import Proxy, Server
 
     from extras import SharedStore
 
+T = TypeVar("T")
 BOT, OTHER_BOT = BotId(1001), BotId(2002)
 PLACE = Place(2**63 - 1, 2**63 - 2, ephemeral=False)
 BROKEN = Failure("ValueError", "no such colour", "mybot.py:7")
@@ -910,6 +914,18 @@ class Process:
         said, _ = self._process.communicate()
         return said.splitlines()
 
+    def watch(self) -> list[str]:
+        """Return what it says to its end, which is not asked for."""
+        assert self._process.stdout
+        said = self._process.stdout.read().splitlines()
+        self._process.wait()
+        return said
+
+    def close(self) -> None:
+        """Ask it to end."""
+        assert self._process.stdin
+        self._process.stdin.close()
+
 
 async def until_claimed(store: SharedStore, count: int) -> list[Event]:
     """Claim until so many events were claimed."""
@@ -921,8 +937,93 @@ async def until_claimed(store: SharedStore, count: int) -> list[Event]:
     return claimed
 
 
-class SharedStoreContract:
-    """What a store promises that several processes have at once. A subclass gives `server`."""
+async def again(work: Callable[[], Awaitable[T]]) -> T:
+    """Return what the work returns, when the server can be reached."""
+    while True:
+        with contextlib.suppress(StoreError):
+            return await work()
+        await asyncio.sleep(0.02)
+
+
+class Storm:
+    """Processes that click while what they stand on is taken away, and what must be true in the end."""
+
+    TROUBLES = ("kill_a_process", "stop_a_process", "kill_the_server", "restart_the_server", "cut_the_line")
+
+    def __init__(self, server: Server, line: Proxy) -> None:
+        self._server, self._line = server, line
+        self._processes: list[tuple[Process, asyncio.Task[list[str]]]] = []
+        self._said: list[str] = []
+
+    async def start(self) -> None:
+        """Start one more process; every second one behind the line."""
+        url = (self._server.url, self._line.url)[len(self._processes) % 2]
+        process = await asyncio.to_thread(Process, "storm", url)
+        assert process.first == "open"
+        self._processes.append((process, asyncio.create_task(asyncio.to_thread(process.watch))))
+
+    async def kill_a_process(self) -> None:
+        process, said = self._processes.pop(random.randrange(len(self._processes)))
+        process.signal(signal.SIGKILL)
+        self._said += await said
+        await self.start()
+
+    async def stop_a_process(self) -> None:
+        """Stop one past its lease, mostly, so that others take over what it has."""
+        process, _ = random.choice(self._processes)
+        process.signal(signal.SIGSTOP)
+        await asyncio.sleep(LEASE_S * random.uniform(0.5, 2.5))
+        process.signal(signal.SIGCONT)
+
+    async def kill_the_server(self) -> None:
+        await asyncio.to_thread(self._server.kill)
+        await asyncio.sleep(random.choice((0, 0.2, 1.5 * LEASE_S)))
+        await asyncio.to_thread(self._server.start)
+
+    async def restart_the_server(self) -> None:
+        await asyncio.to_thread(self._server.stop)
+        await asyncio.to_thread(self._server.start)
+
+    async def cut_the_line(self) -> None:
+        self._line.silent = random.random() < 0.7
+        if was_silent := self._line.silent:
+            await asyncio.sleep(LEASE_S * random.uniform(0.2, 4))
+            self._line.silent = False
+        if not was_silent or random.random() < 0.5:
+            self._line.cut()
+
+    async def end(self) -> None:
+        """Let all processes come to their end."""
+        for process, said in self._processes:
+            process.close()
+            self._said += await said
+            assert self._said[-1] == "closed"
+
+    async def look(self, store: SharedStore) -> str:
+        """See that nothing was lost and nothing doubled, and return what it came to."""
+        from shared_process import add
+
+        async with asyncio.timeout(60):
+            while (await store.figures()).pending > len(await store.pending()):
+                await store.claim_orphans()
+        left = [each.key for each in await store.pending()]
+        for key in left:
+            await add(store, key[0], key, key)
+        words = Counter[str]()
+        for saved in await store.find(Query("list")):
+            words.update(json.loads(saved.data))
+        told = Counter(line.partition(" ")[0] for line in self._said)
+        accepted = {line.split()[1] for line in self._said if line.startswith("accepted ")}
+        done = {line.split()[1] for line in self._said if line.startswith("done ")}
+        assert accepted <= words.keys(), "what was accepted is applied"
+        assert done <= words.keys() - {*left}, "what was done is done"
+        assert {key for key, times in words.items() if times > 1} == set(), "and once"
+        assert await store.pending() == []
+        return f"{len(words)} clicks, {told['unknown']} unknown, {told['refused']} refused, {len(left)} left at the end"
+
+
+class SharedStores:
+    """Stores and processes on one server, which a subclass gives as `server`."""
 
     @pytest.fixture
     def clock(self) -> Clock:
@@ -968,6 +1069,10 @@ class SharedStoreContract:
     @pytest.fixture
     async def two(self, open_shared: Open) -> SharedStore:
         return await open_shared()
+
+
+class SharedStoreContract(SharedStores):
+    """What a store promises that several processes have at once."""
 
     # Whose an event is
 
@@ -1282,3 +1387,185 @@ class SharedStoreContract:
         await asyncio.sleep(2 * LEASE_S)
         assert await one.claim_orphans() == []
         assert await stopped.ask("add", "x", "new", event(2).key) == "added"
+
+
+class SharedStoreOutages(SharedStores):
+    """What it promises of a server that dies, and of a line to it that is cut."""
+
+    @pytest.fixture(autouse=True)
+    def only_ours(self, server: Server) -> None:
+        if server.is_elsewhere:
+            pytest.skip("the server is not ours to kill")
+
+    @pytest.fixture
+    async def line(self, server: Server) -> AsyncIterator[Proxy]:
+        from servers import proxy
+
+        async with proxy(server) as line:
+            yield line
+
+    async def test_what_was_accepted_is_there_after_the_server_was_killed(
+        self, open_shared: Open, server: Server
+    ) -> None:
+        one = await open_shared(lease_s=30.0)
+        for number in range(50):
+            await accept(one, event(number), at(number))
+            await one.commit([record(f"k{number}")], event(number).key if number % 2 else None)
+            if number % 10 == 9:
+                await asyncio.to_thread(server.kill)
+                await asyncio.to_thread(server.start)
+        assert await keys(one) == [str(number) for number in range(0, 50, 2)]
+        assert len(await one.find(Query("poll"))) == 50
+        assert await one.cursor(0, "f") == at(49)
+
+    async def test_what_is_under_way_when_the_server_dies_fails_and_later_things_work(
+        self, one: SharedStore, server: Server
+    ) -> None:
+        await accept(one, event("before"), at(1))
+        await asyncio.to_thread(server.kill)
+        waiting = [accept(one, event(number), at(number)) for number in range(2, 5)]
+        results = await asyncio.gather(*waiting, one.load(record().id), one.pending(), return_exceptions=True)
+        assert {type(each) for each in results} <= {StoreError, CommitUnknownError}
+        with pytest.raises(StoreError):
+            async with one.lease("a"):
+                pass
+        await asyncio.to_thread(server.start)
+        assert await accept(one, event(2)) == 1
+        assert await one.load(record().id) is None
+        async with one.lease("a", wait_s=30):
+            pass
+        with pytest.raises(StoreError, match="the cursor must not pass it"):
+            await accept(one, event(9), at(9))
+        one.move_cursor(at(9))
+        with pytest.raises(StoreError, match="nothing may be confirmed past it"):
+            await one.flush()
+        assert await one.cursor(0, "f") == at(1)
+        assert await accept(one, event(3), at(3)) == 1
+        await one.flush()
+        assert await one.cursor(0, "f") == at(3)
+        assert await keys(one) == ["before", "2", "3"]
+
+    async def test_an_outcome_that_was_lost_is_in_what_is_asked_next(
+        self, open_shared: Open, line: Proxy, server: Server
+    ) -> None:
+        store = await open_shared(url=line.url)
+        for number in range(20):
+            waiting = asyncio.ensure_future(accept(store, event(number)))
+            await asyncio.sleep(0)
+            await asyncio.sleep(random.uniform(0, 0.003))
+            line.cut()
+            [result] = await asyncio.gather(waiting, return_exceptions=True)
+            assert result == 1 or isinstance(result, StoreError)
+            is_there = event(number) in await again(store.pending)
+            if isinstance(result, Exception) and not isinstance(result, CommitUnknownError):
+                assert not is_there
+            assert await again(lambda number=number: accept(store, event(number))) == (not is_there)
+
+    async def test_who_calls_while_the_server_starts_again_waits_for_it(
+        self, open_shared: Open, server: Server
+    ) -> None:
+        store = await open_shared(lease_s=20.0)
+        await asyncio.to_thread(server.stop)
+        waiting = [asyncio.ensure_future(accept(store, event(1))), asyncio.ensure_future(store.load(record().id))]
+        await asyncio.sleep(0.1)
+        await asyncio.to_thread(server.start)
+        assert await asyncio.gather(*waiting) == [1, None]
+
+    async def test_notes_outlive_an_outage(self, one: SharedStore, server: Server) -> None:
+        await one.commit([record()], None)
+        await asyncio.to_thread(server.kill)
+        one.note_shown(record().id, 1, PLACE)
+        with pytest.raises(StoreError):
+            await one.flush()
+        await asyncio.to_thread(server.start)
+        await again(one.flush)
+        saved = await one.load(record().id)
+        assert saved
+        assert saved.place == PLACE
+
+    async def test_after_an_outage_other_processes_are_given_time_to_come_back(
+        self, one: SharedStore, open_shared: Open, line: Proxy, server: Server
+    ) -> None:
+        other = await open_shared(url=line.url)
+        await accept(other, event(1))
+        await asyncio.to_thread(server.stop)
+        line.cut()
+        await asyncio.sleep(1.5 * LEASE_S)
+        await asyncio.to_thread(server.start)
+        await again(lambda: accept(one, event(2)))
+        assert await one.claim_orphans() == []
+        await again(lambda: accept(other, event(3)))
+        assert await keys(other) == ["1", "3"]
+
+    async def test_a_process_that_is_cut_off_loses_its_events_and_its_lease_and_goes_on(
+        self, one: SharedStore, open_shared: Open, line: Proxy, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        cut_off = await open_shared(url=line.url)
+        await accept(cut_off, event(1))
+        async with cut_off.lease("a") as old:
+            line.silent = True
+            async with one.lease("a", wait_s=60) as new:
+                assert new.token > old.token
+                [claimed] = await until_claimed(one, 1)
+                line.silent = False
+                for done, fences in ((claimed.key, []), (None, [old])):
+                    with pytest.raises(StateConflictError):
+                        await again(lambda done=done, fences=fences: cut_off.commit([record()], done, fences=fences))
+                await one.commit([record()], claimed.key, fences=[new])
+        assert await again(lambda: accept(cut_off, event(2))) == 1
+        assert await again(lambda: keys(cut_off)) == ["2"]
+        async with asyncio.timeout(60):
+            while not caplog.messages:  # it says so
+                await asyncio.sleep(0.05)
+
+    async def test_what_could_not_be_given_up_in_an_outage_is_given_up_after_it(
+        self, open_shared: Open, line: Proxy
+    ) -> None:
+        store, cut_off = await open_shared(lease_s=4.0), await open_shared(url=line.url, lease_s=4.0)
+
+        async def wait() -> None:
+            async with cut_off.lease("b", wait_s=60):
+                raise AssertionError("another holds it")
+
+        async with store.lease("b"):
+            async with cut_off.lease("a"):
+                waiting = asyncio.create_task(wait())
+                await asyncio.sleep(0.2)
+                line.silent = True
+                line.cut()
+                waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            line.silent = False
+            line.cut()
+        for name in "ab":
+            async with store.lease(name, wait_s=60):
+                pass
+
+    async def test_a_waiter_that_is_not_told_of_its_turn_asks_itself(self, open_shared: Open, line: Proxy) -> None:
+        store, cut_off = await open_shared(), await open_shared(url=line.url)
+
+        async def hold() -> None:
+            async with cut_off.lease("a", wait_s=60):
+                pass
+
+        async with store.lease("a"):
+            waiting = asyncio.create_task(hold())
+            await asyncio.sleep(0.2)
+            line.cut()
+        await waiting
+
+    @pytest.mark.crash
+    @pytest.mark.parametrize("trouble", [*Storm.TROUBLES, "any"])
+    async def test_nothing_is_lost_and_nothing_doubled(
+        self, server: Server, line: Proxy, open_shared: Open, trouble: str, record_property: Any
+    ) -> None:
+        storm = Storm(server, line)
+        for _ in range(3):
+            await storm.start()
+        for _ in range(8):
+            await asyncio.sleep(random.uniform(0.2, 1))
+            await getattr(storm, random.choice(Storm.TROUBLES) if trouble == "any" else trouble)()
+        await asyncio.sleep(1)
+        await storm.end()
+        totals = await storm.look(await open_shared())
+        record_property("totals", f"{server.url.partition(':')[0]}, {trouble}: {totals}")

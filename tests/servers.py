@@ -36,6 +36,7 @@ class Server(ABC):
     """A server on 127.0.0.1 with its files in a folder of its own."""
 
     user: str | None = None
+    is_elsewhere = False
 
     def __init__(self) -> None:
         self.folder, self.port = Path(tempfile.mkdtemp(prefix="everclick-")), free_port()
@@ -162,6 +163,8 @@ async def empty_redis(url: str) -> None:
 
 class Elsewhere(Server):
     """A server that somebody else runs."""
+
+    is_elsewhere = True
 
     def __init__(self, url: str) -> None:
         self._url = url

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("extras.postgres_store", reason="extras/ was deleted")
 pytest.register_assert_rewrite("contract")
 
-from contract import Clock, OpenStore, SharedStoreContract, StoreContract, opener  # noqa: E402
+from contract import Clock, OpenStore, SharedStoreContract, SharedStoreOutages, StoreContract, opener  # noqa: E402
 from servers import Server  # noqa: E402
 
 from extras.postgres_store import PostgresStore  # noqa: E402
@@ -25,6 +25,12 @@ class TestPostgresStore(StoreContract):
 
 
 class TestSharedPostgresStore(SharedStoreContract):
+    @pytest.fixture
+    def server(self, postgres: Server) -> Server:
+        return postgres
+
+
+class TestPostgresOutages(SharedStoreOutages):
     @pytest.fixture
     def server(self, postgres: Server) -> Server:
         return postgres
