@@ -109,6 +109,8 @@ class Endpoint:
         """Mistakes of the playground itself."""
         self.delay_s: Callable[[], float] = lambda: 0.0
         self.on_sent: Callable[[Json], None] | None = None
+        self.on_problem: Callable[[str], None] = lambda sentence: None
+        """Told why a person was not answered."""
         self._world = world
         self._interactions = interactions
         self._key, self._wrong_key = SigningKey.generate(), SigningKey.generate()
@@ -254,6 +256,8 @@ class Endpoint:
         await self._sleep()
         self._take(made, first)
         self._note(first)
+        if first.problem is not None and not made.is_acknowledged:
+            self.on_problem(first.problem)
         if fault.when == "answered":
             self._spawn_copies(target, others)
 

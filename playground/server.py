@@ -109,6 +109,7 @@ class Discord:
     def _connect_parts(self, check: Check | None) -> None:
         self.gateway.delay_s = self._rest.delay_s = self.endpoint.delay_s = lambda: self.latency_s / 2
         self.gateway.on_ready = self._on_ready
+        self.endpoint.on_problem = lambda sentence: self._on_line(f"playground: not answered over HTTP. {sentence}")
         self.clock.on_advance = self._page.show_clock
         if check is not None:
             self.gateway.on_sent = lambda name, data: self.misfits.extend(check(f"gateway {name}", "gateway", data))

@@ -6,6 +6,7 @@ import ast
 import asyncio
 import base64
 import hmac
+import io
 import json
 import subprocess
 import sys
@@ -863,6 +864,22 @@ async def test_a_page_is_told_of_the_bots_hooks_and_calls_them(discord: Discord)
         assert (await page.next("hook"))["text"] == "The bot does not run, or not with a web side."
         async with Page(discord) as second:
             assert (await second.greet())["hooks"] == listed
+
+
+async def test_why_nobody_was_answered_is_told_where_the_bots_log_is(
+    discord: Discord, site: Site, alice: Person, bob: Person
+) -> None:
+    discord.echo = io.StringIO()
+    site.answer = web.Response(status=500, text="boom")
+    async with Page(discord) as page:
+        await page.greet()
+        await use(alice)
+        line = "playground: not answered over HTTP. The bot answered with 500, text/plain and 'boom'."
+        assert (await page.next("log"))["line"] == line
+        site.answer = message("fine")
+        await use(bob)
+        await discord.delivered()
+    assert discord.echo.getvalue() == f"{line}\n"
 
 
 async def test_a_page_starts_the_bot_in_the_other_mode_and_back(discord: Discord, alice: Person) -> None:
