@@ -1,5 +1,6 @@
 """For all tests: nothing leaves this machine, some have it for themselves, and what a storm came to is told."""
 
+import inspect
 import os
 import shutil
 import subprocess
@@ -96,9 +97,16 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run what is marked `both_modes` through the gateway and over HTTP."""
-    if metafunc.definition.get_closest_marker("both_modes"):
-        only = metafunc.definition.get_closest_marker("gateway_only")
+    """Run what is marked `both_modes` through the gateway and over HTTP; where a file is, its coroutines.
+
+    A test that is no coroutine seldom has a bot, so it has to say so itself.
+    """
+    test = metafunc.definition
+    is_meant = inspect.iscoroutinefunction(metafunc.function) or any(
+        each.name == "both_modes" for each in test.own_markers
+    )
+    if is_meant and test.get_closest_marker("both_modes"):
+        only = test.get_closest_marker("gateway_only")
         metafunc.parametrize("mode", ["gateway"] if only else ["gateway", "rest"], indirect=True)
 
 

@@ -16,11 +16,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import msgspec
 import pytest
 
 import bot
 from playground import Discord
+from playground.faults import DeliveryFault, Fault
 from playground.people import Person, Used
 from playground.process import BotProcess, Mode
 
@@ -213,6 +215,34 @@ def moving(discord: Discord, file: str | Path = ":memory:") -> bot.SQLiteStore:
     """Return a store whose clock goes with that of this process (see Clock.here)."""
     now = lambda: time.time()  # noqa: E731, PLW0108  # whatever that is by then
     return bot.SQLiteStore(str(file), bot.bot_id_of(discord.token), now=now)
+
+
+# Interactions that no person makes, and answers that Discord does not take
+
+
+async def deliver(discord: Discord, payload: Any) -> int | None:
+    """Send the bot an interaction with any payload, malformed ones included: a gateway event, or a request.
+
+    Over HTTP it is signed as Discord does, and the status of its answer is returned; nobody gets what the answer says.
+    """
+    if Now.mode == "gateway":
+        discord.send_raw("INTERACTION_CREATE", payload)
+        return None
+    assert discord.endpoint.url
+    request = discord.endpoint._sign(msgspec.json.encode(payload), DeliveryFault())
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(discord.endpoint.url, data=request.body, headers=request.headers) as answer,
+    ):
+        await answer.read()
+        return answer.status
+
+
+def lose_answers(discord: Discord, *, code: int, times: int | None = 1) -> Fault | DeliveryFault:
+    """Let Discord not take the next first answers: a callback is refused with the code, what a response says is lost."""
+    if Now.mode == "gateway":
+        return discord.faults.add(path="/interactions/*", code=code, times=times)
+    return discord.delivery_faults.add(drop="answered", times=times)
 
 
 # What is on a message

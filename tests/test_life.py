@@ -23,6 +23,7 @@ from tests.kit import (
     Play,
     at_rest,
     button_id,
+    deliver,
     die_at_each,
     moving,
     playing,
@@ -34,6 +35,8 @@ from tests.kit import (
     until,
     view,
 )
+
+pytestmark = pytest.mark.both_modes
 
 HOUR = 3_600
 AT_ITS_TIME = "before it fires", "after it fired", "before the timer's commit", "after the timer's commit"
@@ -130,6 +133,7 @@ async def test_a_view_that_closes_while_the_bot_is_down_is_closed_once_at_the_ne
             assert discord.text(discord.messages()[0]) == "It ended at 1."
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_the_end_of_a_view_comes_once_whenever_the_process_is_killed(tmp_path: Path) -> None:
     store, armed = tmp_path / "bot.db", tmp_path / "armed"
     async with Discord() as discord:
@@ -208,6 +212,7 @@ async def test_a_view_that_is_closed_ends_as_if_its_time_were_over(slow: bool) -
         custom_id = button_id(play.message)
         if slow:  # the click's own answer, which hikari tries again, would come after the edit that follows it
             play.discord.faults.add(path="/interactions/*", status=503)
+            play.discord.delivery_faults.add(delay_s=0.3)  # over HTTP, it is a while on its way
         late = play.discord.user("bob")
         await play.click()
         await until(lambda: text(play) == "It ended at 1.")
@@ -252,6 +257,7 @@ Deletion = Callable[[Play], None]
 BULK: Deletion = lambda play: play.discord.delete_messages([*play.discord.messages()])  # noqa: E731
 
 
+@pytest.mark.gateway_only  # it is the gateway that tells what was deleted
 @pytest.mark.parametrize(
     ("delete", "is_gone"),
     [
@@ -608,9 +614,7 @@ async def test_an_interaction_without_its_optional_fields_is_read_all_the_same()
         payload = (await play.click()).interaction
         wanted = {"id", "application_id", "type", "token", "data", "version", "message", "channel_id"}
         bare = {name: value for name, value in payload.items() if name in wanted}
-        play.discord.send_raw(
-            "INTERACTION_CREATE", {**bare, "id": f"{int(payload['id']) + 1}", "user": play.alice.user}
-        )
+        await deliver(play.discord, {**bare, "id": f"{int(payload['id']) + 1}", "user": play.alice.user})
         await until(lambda: len(seen) == 2)
         await play.at_rest()
         assert seen[1] == ("alice", False, hikari.Permissions.NONE, "", [], {})

@@ -32,6 +32,8 @@ from tests.kit import (
 )
 from tests.test_command_line import run_on
 
+pytestmark = pytest.mark.both_modes
+
 
 @register(name="score")
 class Score(Record):
@@ -145,6 +147,7 @@ async def test_a_record_that_is_only_read_is_not_written_and_a_fresh_one_is_not_
             assert await points(app, "fresh") == -1
 
 
+@pytest.mark.gateway_only  # it has a listener
 async def test_records_are_changed_by_a_command_a_click_a_form_a_listener_and_a_timer() -> None:
     async def count(ctx: EventContext, who: str) -> None:
         (await ctx.record(Score, who)).points += 1
@@ -346,6 +349,7 @@ async def test_a_record_can_be_had_outside_of_a_handler_beside_handlers_that_cha
         assert await counted_by_all(discord, app, 51, guild, "n") == []
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_who_fails_outside_of_a_handler_saves_nothing() -> None:
     async with Discord() as discord, running(discord, Score) as app:
         with pytest.raises(RuntimeError, match="no"):
@@ -356,6 +360,7 @@ async def test_who_fails_outside_of_a_handler_saves_nothing() -> None:
 
 
 @pytest.mark.timeout(60)
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_who_would_wait_for_ever_for_a_record_is_told_so() -> None:
     async with Discord() as discord, running(discord, Score) as app:
         taken = asyncio.Barrier(2)
@@ -484,6 +489,7 @@ async def fill(app: bot.App, **scores: int) -> None:
             score.points = value
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_records_are_found_by_the_beginning_of_their_key_and_by_the_height_of_a_field() -> None:
     async with Discord() as discord, running(discord, Score) as app:
         for guild, user, value in ((1, 10, 5), (1, 11, 9), (1, 12, 7), (12, 10, 99), (2, 1, 1)):
@@ -503,6 +509,7 @@ async def test_records_are_found_by_the_beginning_of_their_key_and_by_the_height
             [each async for each in app.records(Score, by="nothing")]
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_more_records_than_one_reading_holds_are_all_found_once() -> None:
     async with Discord() as discord, running(discord, Score) as app:
         saved = [bot.first_saved(Score(number), bot.record_id(Score, ("g", number)), 0) for number in range(1, 1_203)]
@@ -534,6 +541,7 @@ PARTS = [
 ]
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_keys_of_different_parts_are_different_and_lead_back_to_their_last_part() -> None:
     keys = [(), *((part,) for part in PARTS), *((one, two) for one in PARTS for two in PARTS)]
     ids = {bot.record_id(Score, key) for key in keys}
@@ -576,6 +584,8 @@ async def test_points_and_clicks_agree_whenever_the_process_is_killed(tmp_path: 
         custom_id = message["components"][0]["components"][0]["custom_id"]
         armed = tmp_path / "armed"
         for point in ("before the commit", "after the commit", "before the answer", "after the answer"):
+            # What the last process left must not be what dies: over HTTP a click that comes then is not sent again.
+            await until(lambda: not rows(store, "SELECT key FROM inbox WHERE done_at IS NULL"))
             armed.write_text(point, "utf-8")
             alice.click(custom_id=custom_id, message=message["id"])
             assert await process.wait() == -signal.SIGKILL

@@ -60,6 +60,15 @@ async def request(self: Any, route: Any, original: Any = hikari.impl.RESTClientI
     return answer
 
 
+async def give(self: Any, *given: Any, original: Any = bot.Delivery.give) -> bool:
+    """Be the way of an answer over HTTP."""
+    reach("before the answer")
+    is_written = await original(self, *given)
+    reach("after the answer")
+    return is_written
+
+
+setattr(bot.Delivery, "give", give)  # noqa: B010
 setattr(hikari.impl.RESTClientImpl, "_request", request)  # noqa: B010  # no other way for a type checker
 setattr(bot.SQLiteStore, "commit", commit)  # noqa: B010
 bot.main(lambda app: app.add(post, Counter, Score))
