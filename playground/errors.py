@@ -41,6 +41,7 @@ KNOWN: dict[int, tuple[int, str]] = {
     50028: (400, "Invalid role"),
     50034: (400, "A message provided was too old to bulk delete"),
     50035: (400, "Invalid Form Body"),
+    50083: (400, "Thread is archived"),
     50109: (400, "The request body contains invalid JSON."),
 }
 
