@@ -22,8 +22,11 @@ help: ## list these targets
 play: $(VENV)/ready ## start the playground with the bot in it: no account, no internet (over HTTP: MODE=rest)
 	$(PY) bot.py playground $(if $(MODE),--mode $(MODE) )$(ARGS)
 
+# Exit code 5: no test was chosen. With ARGS="-k poll", say, one of the two runs may have none.
 test: $(VENV)/ready-dev ## run every test except the long storms
-	$(PY) -m pytest -m "not long" --reruns 2 $(ARGS)
+	$(PY) -m pytest -m "not long" -n auto --dist worksteal --reruns 2 $(ARGS); on_workers=$$?; \
+	$(PY) -m pytest -m "not long" --alone --reruns 2 $(ARGS); \
+	case $$on_workers-$$? in 0-0|0-5|5-0) ;; *) exit 1 ;; esac
 
 check: $(VENV)/ready-dev ## lint, check the types and validate the bot without connecting
 	$(PY) -m ruff check bot.py playground tests

@@ -71,7 +71,7 @@ def sendable(value: Any) -> Any:
         return value.encode("utf-8", "backslashreplace").decode("utf-8")
     if isinstance(value, dict):
         return {sendable(key): sendable(each) for key, each in value.items()}
-    return [sendable(each) for each in value] if isinstance(value, list | tuple) else value
+    return type(value)(map(sendable, value)) if isinstance(value, list | tuple) else value
 
 
 @pytest.fixture

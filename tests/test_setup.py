@@ -95,7 +95,27 @@ def test_test_installs_the_tools_too_and_runs_all_but_the_long_storms(folder: Pa
     steps = run("make", "-n", "test", cwd=folder).splitlines()
     installs = [step.rpartition(" ")[2] for step in steps if INSTALL in step]
     assert installs == ["requirements.txt", "requirements-dev.txt"]
-    assert steps[-1].rstrip() == '.venv/bin/python -m pytest -m "not long" --reruns 2'
+    pytest_runs = [step.partition(" ;")[0].partition("; ")[0] for step in steps if " -m pytest " in step]
+    assert pytest_runs == [
+        '.venv/bin/python -m pytest -m "not long" -n auto --dist worksteal --reruns 2',
+        '.venv/bin/python -m pytest -m "not long" --alone --reruns 2',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("on_workers", "alone", "result"),
+    [(0, 0, 0), (0, 5, 0), (5, 0, 0), (5, 5, 2), (1, 0, 2), (0, 1, 2), (1, 5, 2), (5, 1, 2), (2, 2, 2)],
+)
+def test_test_fails_when_one_run_fails_or_both_find_nothing(
+    installed: Path, on_workers: int, alone: int, result: int
+) -> None:
+    codes = f'case "$*" in *--alone*) exit {alone};; *) exit {on_workers};; esac'
+    write_script(
+        installed / ".venv/bin/python",
+        f'case "$*" in *pytest*) echo "$@"; {codes};; esac; exec "{sys.executable}" "$@"',
+    )
+    said = run("make", "test", "ARGS=-k poll", cwd=installed, expect=result)
+    assert len(re.findall(r"^-m pytest .* -k poll$", said, flags=re.MULTILINE)) == 2
 
 
 def test_crash_runs_the_long_storms(folder: Path) -> None:
