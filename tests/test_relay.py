@@ -157,8 +157,13 @@ async def test_an_answer_comes_to_where_it_was_asked_whatever_happens_meanwhile(
         await it.ask("What now?", "bob", "dm")
         await until(lambda: len(it.service.asked) == 2)
         await it.at_rest()
+        outage = it.discord.faults.add(method="POST", path="/channels/*/messages", status=502, times=None)
         assert await it.send(await it.service.ticket(), "@everyone Nothing.") == 202
-        await it.kill()  # it was told 202: the answer is on disk
+        await until(lambda: outage.hits)
+        await it.kill()  # the answer is taken, and not posted
+        assert all("Received status 502" in line for line in it.complaints)
+        it.process.log.clear()
+        it.discord.faults.clear()
         await it.start()
         await it.posts(f"<@{bob.id}> asked: What now?\n@everyone Nothing.", channel="dm", who="bob")
         assert it.discord.messages("dm", seen_by="bob")[-1]["mention_everyone"] is False
