@@ -216,7 +216,7 @@ class Line:
         db, self._db = self._db, None
         if db:
             db.terminate()
-        if isinstance(error, LOST):
+        if error and isinstance(error, LOST):
             self._link.note_silence(error)
 
     async def close(self) -> None:

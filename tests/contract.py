@@ -916,10 +916,9 @@ class Process:
 
     def watch(self) -> list[str]:
         """Return what it says to its end, which is not asked for."""
-        assert self._process.stdout
-        said = self._process.stdout.read().splitlines()
-        self._process.wait()
-        return said
+        with self._process as process:
+            assert process.stdout
+            return process.stdout.read().splitlines()
 
     def close(self) -> None:
         """Ask it to end."""
@@ -998,6 +997,12 @@ class Storm:
             process.close()
             self._said += await said
             assert self._said[-1] == "closed"
+
+    async def kill(self) -> None:
+        """Kill what is left of them."""
+        for process, said in self._processes:
+            process.signal(signal.SIGKILL)
+            await said
 
     async def look(self, store: SharedStore) -> str:
         """See that nothing was lost and nothing doubled, and return what it came to."""
@@ -1560,12 +1565,15 @@ class SharedStoreOutages(SharedStores):
         self, server: Server, line: Proxy, open_shared: Open, trouble: str, record_property: Any
     ) -> None:
         storm = Storm(server, line)
-        for _ in range(3):
-            await storm.start()
-        for _ in range(8):
-            await asyncio.sleep(random.uniform(0.2, 1))
-            await getattr(storm, random.choice(Storm.TROUBLES) if trouble == "any" else trouble)()
-        await asyncio.sleep(1)
-        await storm.end()
+        try:
+            for _ in range(3):
+                await storm.start()
+            for _ in range(8):
+                await asyncio.sleep(random.uniform(0.2, 1))
+                await getattr(storm, random.choice(Storm.TROUBLES) if trouble == "any" else trouble)()
+            await asyncio.sleep(1)
+            await storm.end()
+        finally:
+            await storm.kill()
         totals = await storm.look(await open_shared())
         record_property("totals", f"{server.url.partition(':')[0]}, {trouble}: {totals}")
