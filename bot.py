@@ -63,6 +63,7 @@ import enum
 import functools
 import hashlib
 import hmac
+import importlib
 import inspect
 import io
 import itertools
@@ -110,6 +111,7 @@ try:
     import hikari.impl
     import msgspec
     from aiohttp import web
+    from aiohttp.http import HttpProcessingError
     from msgspec import field
 except ModuleNotFoundError as missing:
     print(f"{missing}. Run: {sys.executable} -m pip install -r requirements.txt  (or: make play)", file=sys.stderr)
@@ -132,6 +134,7 @@ LAZY_WRITE_AFTER_S = 0.5  # what may be lost waits at most this long for a trans
 HELLO_WITHIN_S = 10.0  # a gateway host that takes the connection and says nothing is left after so long
 ARRIVES_AFTER_S = (0, 0.1, 0.2, 0.4, 0.8, 1.6)  # pauses between looks whether Discord has an answer given over HTTP
 BODY_WITHIN_S, BODY_BYTES_MAX = 5.0, 1 << 20  # of a request from outside
+IDLE_MAX_S = 75.0  # a connection that brings no request is closed; proxies keep theirs for 60 s
 SESSION_AGE_MAX_S = 30 * DAY  # then a new one: a session resumed for months was seen to lose its intents
 REMEMBERED_S = 15 * MINUTE  # a click on an older state of a message, carried in it, arrives within this
 HANDLER_TRIES = 3  # how often a click whose state was changed under it runs again on the fresh state
@@ -255,7 +258,7 @@ class Config:
     token: str = dataclasses.field(default="", repr=False)
     mode: str = "gateway"
     api: str = "https://discord.com/api/v10"
-    store: str = "sqlite:bot.db"
+    store: str = dataclasses.field(default="sqlite:bot.db", repr=False)
     public_key: str = ""
     web_host: str = "127.0.0.1"
     web_port: int | None = None
@@ -267,6 +270,8 @@ class Config:
     dev_guild: int | None = None
     log_level: str = "INFO"
     shard_count: int = 1
+    shards: str = ""
+    run: str = ""
     drain_s: int = 10
     max_handlers: int = 64
     max_handler_runs: int = 5
@@ -277,6 +282,11 @@ class Config:
         """Whether anything is served over HTTP."""
         return self.web_port is not None or bool(self.web_socket)
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether several processes may have the store at once."""
+        return not self.store.startswith(("sqlite:", ":memory:"))
+
     @classmethod
     def load(cls, path: Path, environ: Mapping[str, str], *, needs_token: bool = True) -> Config:
         """Return the settings of the file and the environment, or raise one OperatorError that lists every mistake."""
@@ -286,7 +296,8 @@ class Config:
         for name, (place, text) in given.items():
             if not text or (setting := setting_of(name)) is None:
                 continue  # DEV_GUILD= means the default, as a line that is commented out does
-            shown = "" if "TOKEN" in name or "SECRET" in name else f"={text}"  # a secret never reaches a message
+            # A secret never reaches a message.
+            shown = "" if re.search("TOKEN|SECRET", name) or (name == "STORE" and "@" in text) else f"={text}"
             if not re.fullmatch(setting.pattern, text):
                 mistakes.append(f"{place}{shown} is not {setting.wanted}.")
                 continue
@@ -302,6 +313,8 @@ class Config:
                 values[setting.attribute] = value
         if values.get("mode") == "rest" and not values.keys() & {"web_port", "web_socket"}:
             mistakes.append("MODE=rest needs a place where Discord's requests come in. Write WEB_PORT=8080, say.")
+        if values.keys() & {"run", "shards"} and not cls(**values).is_shared:
+            mistakes.append(f"RUN and SHARDS are for several processes, and STORE keeps things for one. {SHARED}.")
         if needs_token and not given.get("DISCORD_TOKEN", ("", ""))[1]:
             mistakes.append(f"DISCORD_TOKEN is missing. Copy config.example.env to {path} and paste your token there.")
         if mistakes:
@@ -327,6 +340,15 @@ def read_port(text: str) -> int:
     return int(text)
 
 
+def read_secret(text: str) -> str:
+    """Return the secret, or raise ValueError when it is cut off."""
+    try:
+        base64.b64decode(text[6:] if text.startswith("whsec_") else "", validate=True)
+    except ValueError:
+        raise ValueError("begins with whsec_ and goes on with what is no base64. Copy it whole") from None
+    return text
+
+
 def read_switch(text: str) -> bool:
     """Return whether it is switched on."""
     return text.lower() == "true"
@@ -343,6 +365,7 @@ class Setting(NamedTuple):
 
 API = "an http address. Leave it out to use Discord itself"
 STORES = "a store this bot can open. Write STORE=sqlite:bot.db, or STORE=:memory: to keep nothing"
+SHARED = "Write STORE=redis://host:6379/0 or STORE=postgresql://user:password@host/database"
 APPLICATION_KEY = "the key of 64 digits from your application's page, General Information, Public Key"
 GUILD = "a server's id. Turn on Developer Mode in Discord, right-click your server, Copy Server ID"
 SECRET = "a secret of 16 characters or more. Make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
@@ -353,10 +376,12 @@ SETTINGS: Mapping[str, Setting] = {
     "MODE": Setting("mode", r"(?i)gateway|rest", str.lower, "a mode. Write MODE=gateway or MODE=rest"),
     "DISCORD_PUBLIC_KEY": Setting("public_key", r"[0-9a-fA-F]{64}", str.lower, APPLICATION_KEY),
     "DISCORD_API": Setting("api", r"https?://[^/\s]+(/\S*)?", operator.methodcaller("rstrip", "/"), API),
-    "STORE": Setting("store", r":memory:|sqlite:(?!//).*[^/\s].*", str, STORES),
+    "STORE": Setting("store", r":memory:|sqlite:(?!//).*[^/\s].*|(rediss?|postgres(ql)?)://\S+", str, STORES),
     "DEV_GUILD": Setting("dev_guild", r"[1-9]\d{14,18}", int, GUILD),
     "LOG_LEVEL": Setting("log_level", r"(?i)debug|info|warning|error", str.upper, "DEBUG, INFO, WARNING or ERROR"),
     "SHARD_COUNT": Setting("shard_count", r"[1-9]\d{0,2}", int, "a whole number from 1 to 999"),
+    "SHARDS": Setting("shards", r"(?i)auto|\d{1,3}(,\d{1,3})*", str.lower, "auto, or numbers from 0 on such as 0,2"),
+    "RUN": Setting("run", r"(?i)(gateway|web)(,(gateway|web))*", str.lower, "gateway, web, or gateway,web"),
     "DRAIN_S": Setting("drain_s", r"\d{1,3}", int, "a whole number of seconds from 0 to 999"),
     "MAX_HANDLERS": Setting("max_handlers", r"[1-9]\d{0,3}", int, "a whole number from 1 to 9999"),
     "MAX_HANDLER_RUNS": Setting("max_handler_runs", r"[1-9]\d?", int, "a whole number from 1 to 99"),
@@ -366,7 +391,7 @@ SETTINGS: Mapping[str, Setting] = {
     "WEB_SOCKET": Setting("web_socket", r".*[^/\s]", str, "the path of a socket, such as /run/everclick/web.sock"),
     "WEB_PATH": Setting("web_path", r"/?|(/[\w.~-]+)+/?", operator.methodcaller("rstrip", "/"), "a path such as /bot"),
     "PIN_KEYS": Setting("pin_keys", r"(?i)true|false", read_switch, "true or false"),
-    "HOOK_SECRET": Setting("hook_secrets", r"(?s).{16,}", str, SECRET),
+    "HOOK_SECRET": Setting("hook_secrets", r"(?s).{16,}", read_secret, SECRET),
     "HOOK_KEY": Setting("hook_keys", KEY_PATTERN, str, PUBLIC_KEY),
 }
 OF_HOOKS = MappingProxyType({"HOOK_SECRET": "hook_secrets", "HOOK_KEY": "hook_keys"})
@@ -663,8 +688,11 @@ class Store(ABC):
     """
 
     @abstractmethod
-    async def open(self) -> None:
-        """Make the store ready. Raises OperatorError when another process has it or it cannot be written."""
+    async def open(self, *, visit: bool = False) -> None:
+        """Make the store ready. `visit`: for reading alone, beside the process that has it.
+
+        Raises OperatorError when another process has it or it cannot be written.
+        """
 
     @abstractmethod
     async def close(self) -> None:
@@ -780,9 +808,25 @@ class Store(ABC):
     async def purge(self, names: Sequence[str] = ()) -> int:
         """Delete some keys of long done events and some expired records, but of other names; return how many rows."""
 
+    @abstractmethod
+    async def names(self) -> list[str]:
+        """Return the names of all records, but for the bot's own."""
+
+    @abstractmethod
+    async def backup(self, file: Path) -> None:
+        """Write a copy of everything, as it is at this moment, into a new file for this user alone."""
+
     async def obey(self) -> bool:
         """Do what a command line asked of the process that has this store, once a second; return whether it did."""
         return False
+
+    async def carry_out(self, action: str, keys: Sequence[str]) -> str:
+        """Do what a command line asks for, and return what came of it."""
+        if action == "trust":
+            return f"{keys[0]} is trusted with {await self.pin(keys[0], keys[1], replace=True)}."
+        if action == "retry":
+            return f"{await self.retry_failed(keys)} events go back to the inbox."
+        return f"{await self.discard_failed(keys)} events are discarded."
 
 
 class InUseError(OperatorError):
@@ -971,7 +1015,6 @@ class SQLiteStore(Store):
         self._stack = contextlib.AsyncExitStack()
 
     async def open(self, *, visit: bool = False) -> None:
-        """Make the store ready; see Store.open. `visit`: for reading alone, beside the process that has it."""
         async with contextlib.AsyncExitStack() as self._stack:  # closes what is open when anything below fails
             in_file = self.path != ":memory:"
             if in_file and not visit:
@@ -1189,16 +1232,7 @@ class SQLiteStore(Store):
             log.info("as the command line asked: %s", await self.carry_out(action, keys))
         return bool(orders)
 
-    async def carry_out(self, action: str, keys: Sequence[str]) -> str:
-        """Do what a command line asks for, and return what came of it."""
-        if action == "trust":
-            return f"{keys[0]} is trusted with {await self.pin(keys[0], keys[1], replace=True)}."
-        if action == "retry":
-            return f"{await self.retry_failed(keys)} events go back to the inbox."
-        return f"{await self.discard_failed(keys)} events are discarded."
-
     async def backup(self, file: Path) -> None:
-        """Write a copy of the database, as it is at this moment, into a new file for this user alone."""
         if await asyncio.to_thread(file.exists):
             raise OperatorError(f"{file} exists. Name a file that does not; a backup overwrites nothing.")
         open_private(str(file), str(file))
@@ -1238,7 +1272,6 @@ class SQLiteStore(Store):
         return [saved_from(row) for row in await self._read(sql, *values, *by, query.limit)]
 
     async def names(self) -> list[str]:
-        """Return the names of all records, but for the bot's own."""
         return [
             row[0] for row in await self._read("SELECT DISTINCT name FROM record WHERE bot=? AND name NOT GLOB '_*'")
         ]
@@ -2813,7 +2846,7 @@ class Lanes:
 
 
 Outcome: TypeAlias = Literal["shown", "gone", "out of reach"]
-UNKNOWN_MESSAGE = 10008  # Discord's code
+UNKNOWN_MESSAGE, THREAD_ARCHIVED = 10008, 50083  # Discord's codes
 
 
 def whole(body: Body) -> Body:
@@ -2838,7 +2871,9 @@ async def edit_message(rest: REST, place: Place, webhook: tuple[int, str] | None
         await rest.edit_message(place.channel, place.message, **whole(body))
     except hikari.NotFoundError as error:
         return "gone" if error.code == UNKNOWN_MESSAGE else "out of reach"
-    except hikari.ForbiddenError:
+    except (hikari.ForbiddenError, hikari.BadRequestError) as error:
+        if isinstance(error, hikari.BadRequestError) and error.code != THREAD_ARCHIVED:
+            raise
         return "out of reach"
     return "shown"
 
@@ -2961,7 +2996,7 @@ class EventContext:
 
     async def _save(self, more: Sequence[Saved]) -> None:
         changed, timers = [*self.changes(), *more], [*self._timers]
-        await self.app.store.commit(changed, None if self.applied else self.event.key, timers)
+        await self.app.commit(changed, None if self.applied else self.event.key, timers)
         self.applied = True
         del self._timers[: len(timers)]
         for saved in changed:
@@ -3594,7 +3629,7 @@ class ComponentContext(Context):
 
     async def _change(self, body: Body) -> None:
         if self.shown:
-            await asyncio.sleep(0)  # the display goes first: the later wish is what stays
+            await self.app.let_display_begin(self)  # the later wish is what stays
         is_here = self.place and not self.elsewhere
         if not is_here or not await self.answer_first(Reply.MESSAGE_UPDATE, Answer.UPDATED, **body):
             await super()._change(body)
@@ -3910,7 +3945,7 @@ class Display:
 
     def __init__(self, app: App, saved: Saved) -> None:
         self._app, self._id, self._place, self._shown = app, saved.id, saved.place, saved.shown
-        self._version, self._body = 0, Body()
+        self._version, self._sent, self._body = 0, 0, Body()
         self._waiting: list[ComponentContext] = []
         self._via: ComponentContext | None = None
         self._kick, self.ended = asyncio.Event(), asyncio.Event()
@@ -3929,7 +3964,6 @@ class Display:
         while self._waiting or self._shown < self._version:
             clicks, self._waiting = self._waiting, []
             self._kick.clear()
-            version = self._version
             carrier = next((click for click in clicks if click.answer is Answer.NONE), None)
             for click in clicks:
                 if click is not carrier:
@@ -3946,11 +3980,11 @@ class Display:
                 await self._app.store.clean_up(Gone(channel=self._place.channel, messages=(self._place.message,)))
             elif outcome == "out of reach":
                 log.info("%s %s: its message is out of reach; the state is kept", *self._id)
-            self._shown = max(self._shown, version)
-            self._app.store.note_shown(self._id, version, None)
+            self._shown = max(self._shown, self._sent)
+            self._app.store.note_shown(self._id, self._sent, None)
 
     async def _edit(self, carrier: ComponentContext | None, clicks: list[ComponentContext]) -> Outcome:
-        body = self._body
+        body, self._sent = self._body, self._version
         try:
             if carrier and await carrier.answer_first(Reply.MESSAGE_UPDATE, Answer.UPDATED, **body):
                 self._via = carrier
@@ -4015,6 +4049,12 @@ class Dispatch:
         pending = await self._app.store.pending()
         if pending:
             log.info("%d accepted events were left by an earlier run", len(pending))
+        await self.run_again(pending)
+        self._app.spawn(self._repair_all())
+        await self.take_up()
+
+    async def run_again(self, pending: Sequence[Event]) -> None:
+        """Put events that a process which is gone had begun in the queue; the others are for `take_up`."""
         once = [event for event in pending if event.runs == 1]
         await asyncio.gather(*(self._app.store.begin(event.key) for event in once))
         for event in once:
@@ -4024,8 +4064,6 @@ class Dispatch:
                 self._app.spawn(self.run(event, alone=True))
             else:
                 await self._fail(None, event, RuntimeError(f"the process ended {event.runs} times while this ran"))
-        self._app.spawn(self._repair_all())
-        await self.take_up()
 
     async def _repair_all(self) -> None:
         async with self._gate:  # before anything new: later, this would be an old reading
@@ -4660,6 +4698,8 @@ class Reader(hikari.impl.EventManagerImpl):
 class Gateway(hikari.GatewayBot):
     """hikari's bot with shards that resume the stored sessions, and only itself in its cache."""
 
+    shard_type: type[Shard] = Shard
+
     def __init__(self, app: App) -> None:
         config = app.config
         # Connections are kept: hikari makes a new one for every answer, for the sake of Windows.
@@ -4720,20 +4760,26 @@ class Gateway(hikari.GatewayBot):
 
     async def _live(self) -> None:
         try:
-            found = [await self.app.store.cursor(shard, self.fingerprint) for shard in range(self._count)]
-            self._stored = [cursor for cursor in found if cursor]
-            fresh = [shard for shard in range(self._count) if not found[shard]]
-            # hikari would refuse to start when too few IDENTIFYs are left; identify_turn waits for them instead.
-            await self.start(
-                check_for_updates=False, activity=self.app.activity, shard_count=self._count, shard_ids=fresh or [0],
-                ignore_session_start_limit=True,
-            )  # fmt: skip
+            await self.start_with(await self.look_up_sessions())
             await self.join()
         except hikari.GatewayServerClosedConnectionError as error:
             if sentence := REFUSED.get(int(error.code or 0)):
                 asked = self.intents & hikari.Intents.ALL_PRIVILEGED
                 raise OperatorError(sentence.format(intents=asked.name if asked else "an intent")) from error
             raise
+
+    async def look_up_sessions(self) -> list[int]:
+        """Find the sessions that go on; return the shards that have none, or shard 0, to begin with."""
+        found = [await self.app.store.cursor(shard, self.fingerprint) for shard in range(self._count)]
+        self._stored = [cursor for cursor in found if cursor]
+        return [shard for shard in range(self._count) if not found[shard]] or [0]
+
+    async def start_with(self, shards: Sequence[int]) -> None:
+        """Connect. hikari would refuse to when too few IDENTIFYs are left; identify_turn waits for them instead."""
+        await self.start(
+            check_for_updates=False, activity=self.app.activity, shard_count=self._count, shard_ids=shards,
+            ignore_session_start_limit=True,
+        )  # fmt: skip
 
     async def _start_one_shard(self, *, shard_id: int, **kwargs: Any) -> None:
         # hikari spaces these calls by 5 s, as IDENTIFY demands. RESUME needs no turn: the first call resumes them all.
@@ -4753,7 +4799,7 @@ class Gateway(hikari.GatewayBot):
             ("status", "status"),
         ):
             kwargs[f"initial_{word}"] = kwargs.pop(name)
-        shard = Shard(
+        shard = self.shard_type(
             self, cursor, http_settings=self.http_settings, proxy_settings=self.proxy_settings, intents=self.intents,
             event_manager=self._event_manager, event_factory=self._event_factory, dumps=self._dumps, loads=self._loads,
             shard_id=shard_id, token=self._token, capabilities=self.capabilities, **kwargs,
@@ -4921,13 +4967,13 @@ class Delivery:
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
-        self.answer: asyncio.Future[tuple[bytes, list[hikari.Bytes]]] = loop.create_future()
+        self.answer: asyncio.Future[bytes] = loop.create_future()
         self.written: asyncio.Future[bool] = loop.create_future()
         self.requests = 0
 
-    async def give(self, answer: bytes, files: list[hikari.Bytes]) -> bool:
+    async def give(self, answer: bytes) -> bool:
         """Answer the requests; return whether it was written to one of them."""
-        self.answer.set_result((answer, files))
+        self.answer.set_result(answer)
         return await asyncio.shield(self.written)
 
     def is_written(self, success: bool) -> None:
@@ -4936,37 +4982,39 @@ class Delivery:
             self.written.set_result(success)
 
 
-def first_answer(kind: Any, body: Body, entities: hikari.api.EntityFactory) -> tuple[JSON, Sequence[File_]]:
-    """Return the JSON of an interaction's first answer, and the files that go with it."""
+async def first_answer(kind: Any, body: Body, entities: hikari.api.EntityFactory) -> bytes:
+    """Return an interaction's first answer as it is sent: JSON or, with files, multipart/form-data."""
     if kind is Reply.MODAL:
-        return {"type": int(kind), "data": body | {"components": [each.build()[0] for each in body["components"]]}}, ()
-    if kind in (Reply.DEFERRED_MESSAGE_CREATE, Reply.DEFERRED_MESSAGE_UPDATE):
-        return {"type": int(kind), "data": body}, ()
+        body = body | {"components": [each.build()[0] for each in body["components"]]}
+    if kind in (Reply.MODAL, Reply.DEFERRED_MESSAGE_CREATE, Reply.DEFERRED_MESSAGE_UPDATE):
+        return write_json({"type": int(kind), "data": body})
     payload, found = hikari.impl.InteractionMessageBuilder(kind, **body).build(entities)
     files = [*{each.filename: each for each in found}.values()]  # of one name they are the same
+    # What an older state of the message had is not in this list, and goes.
     payload["data"]["attachments"] = [{"id": number, "filename": each.filename} for number, each in enumerate(files)]
-    return dict(payload), files  # what an older state of the message had is not in that list, and goes
-
-
-def http_response(answer: bytes, files: Sequence[hikari.Bytes]) -> web.Response:
-    """Return the answer as Discord reads it."""
     if not files:
-        return web.Response(body=answer, content_type="application/json")
-    form = aiohttp.MultipartWriter("form-data")
-    form.append(answer, {"Content-Type": "application/json"}).set_content_disposition("form-data", name="payload_json")
+        return write_json(payload)
+    form, kind_of_json = aiohttp.MultipartWriter("form-data"), {"Content-Type": "application/json"}
+    form.append(write_json(payload), kind_of_json).set_content_disposition("form-data", name="payload_json")
     for number, file in enumerate(files):
-        part = form.append(file.data, {"Content-Type": file.mimetype or "application/octet-stream"})
+        async with file.stream() as stream:
+            kind_of_file = {"Content-Type": stream.mimetype or "application/octet-stream"}
+            part = form.append(await stream.read(), kind_of_file)
         part.set_content_disposition("form-data", name=f"files[{number}]", filename=file.filename)
-    return web.Response(body=form)
+    return await form.as_bytes()
 
 
-async def read_body(request: web.Request) -> bytes:
-    """Return the body. Raises HookError when it does not come in time; aiohttp looks at its length."""
-    try:
-        async with asyncio.timeout(BODY_WITHIN_S):
-            return await request.read()
-    except TimeoutError:
-        raise HookError(408, f"the body did not come within {BODY_WITHIN_S:.0f} s") from None
+def http_response(answer: bytes) -> web.Response:
+    """Return the answer with the type of its content: multipart begins with the boundary between its parts."""
+    boundary = answer[2:].partition(b"\r\n")[0].decode() if answer.startswith(b"--") else ""
+    kind = f"multipart/form-data; boundary={boundary}" if boundary else "application/json"
+    return web.Response(body=answer, headers={"Content-Type": kind})
+
+
+def is_news(record: logging.LogRecord) -> bool:
+    """Return whether aiohttp tells of more than a request that is no HTTP, or broke off: such come all day long."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError | web.RequestPayloadError | OSError)
 
 
 # Signatures. What is compared is compared in constant time; the key of an event lies within what is signed.
@@ -5048,10 +5096,18 @@ class Signed(NamedTuple):
 
     def is_from_key(self, key: bytes) -> bool:
         """Return whether it is signed with the Ed25519 key."""
-        given = [each.removeprefix("v1a,") for each in self.signatures if each.startswith("v1a,")]
-        with contextlib.suppress(ValueError):
-            return any(is_signed(key, self.content, base64.b64decode(each)) for each in given)
+        for each in self.signatures:
+            with contextlib.suppress(ValueError):  # there may be a right one beside one that cannot be read
+                if each.startswith("v1a,") and is_signed(key, self.content, base64.b64decode(each[4:])):
+                    return True
         return False
+
+
+def headers_kept(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers that are for a hook's handler, in lower case; none that proves who its sender is."""
+    told = {name.lower(): text.encode("utf-8", "replace").decode() for name, text in headers.items()}
+    wanted = re.compile(r"(?!.*(signature|token|secret|auth))(x|webhook)-")
+    return {name: text for name, text in told.items() if wanted.match(name)}
 
 
 def read_hook(function: Handler) -> Hook:
@@ -5088,10 +5144,12 @@ def what_must_fit(app: App) -> Iterator[tuple[object, str]]:
 class Web:
     """The HTTP side of a bot; without WEB_PORT and WEB_SOCKET there is none."""
 
+    reuses: bool | None = None  # the port, beside other processes of the bot
+
     def __init__(self, app: App) -> None:
         self._app, self._config = app, app.config
         self._deliveries = dict[EventKey, Delivery]()
-        self._calls, self._told = dict[str, deque[float]](), set[str]()
+        self._calls, self._told = dict[str, deque[float]](), set[tuple[str, str]]()
         self._runner: web.AppRunner | None = None
         self._began_at, self._is_shut, self._key = time.monotonic(), False, b""
         self._counts = collections.Counter[tuple[str, int]]()
@@ -5113,17 +5171,23 @@ class Web:
         server.router.add_post(f"{config.web_path}/hooks/{{name}}", self._take_hook)
         server.router.add_get(f"{config.web_path}/health", self._tell_health)
         server.router.add_get(f"{config.web_path}/metrics", self._tell_metrics)
-        self._runner = web.AppRunner(server, access_log=None, shutdown_timeout=1)
+        http_log = logging.getLogger("everclick.http")
+        http_log.addFilter(is_news)
+        self._runner = web.AppRunner(
+            server, access_log=None, logger=http_log, keepalive_timeout=IDLE_MAX_S, shutdown_timeout=1
+        )
         await self._runner.setup()
+        where = f"WEB_PORT={config.web_port}"
         try:
             if config.web_port is not None:
-                await web.TCPSite(self._runner, config.web_host, config.web_port).start()
+                where_to = self._runner, config.web_host, config.web_port
+                await web.TCPSite(*where_to, backlog=1024, reuse_port=self.reuses).start()
+            where = f"WEB_SOCKET={config.web_socket}"
             if config.web_socket:
-                await web.UnixSite(self._runner, config.web_socket).start()
+                await web.UnixSite(self._runner, config.web_socket, backlog=1024).start()
                 Path(config.web_socket).chmod(0o660)  # noqa: ASYNC240  # the proxy may be of the same group
         except (OSError, NotImplementedError) as error:
             await self._runner.cleanup()
-            where = f"WEB_PORT={config.web_port}" if config.web_port is not None else f"WEB_SOCKET={config.web_socket}"
             raise OperatorError(f"{where} cannot be used ({error}). Stop what uses it, or choose another.") from error
         log.info("listening at %s", self.address)
 
@@ -5131,7 +5195,9 @@ class Web:
     def address(self) -> str:
         """Where it can be reached on this machine."""
         found: list[Any] = self._runner.addresses if self._runner else []
-        ports = [f"http://{each[0]}:{each[1]}" for each in found if isinstance(each, tuple)]
+        found = [each for each in found if each != self._config.web_socket]
+        ports = [f"http://{each[0]}:{each[1]}" for each in found if len(each) == 2]
+        ports += [f"http://[{each[0]}]:{each[1]}" for each in found if len(each) == 4]  # IPv6
         return f"{(ports or [self._config.web_socket])[0]}{self._config.web_path}"
 
     async def live(self) -> None:
@@ -5167,8 +5233,6 @@ class Web:
         """Tell whoever asks what is wrong, in JSON; nothing that comes in here takes anything down."""
         resource = request.match_info.route.resource
         try:
-            if request.method == "POST" and (self._is_shut or not self._app.started.is_set()):
-                raise HookError(503, "the bot is starting or stopping", **{"Retry-After": "1"})
             response = await handler(request)
         except HookError as error:
             response = web.json_response({"error": error.reason}, status=error.status, headers=error.headers)
@@ -5185,10 +5249,23 @@ class Web:
         self._counts[resource.canonical if resource else "other", response.status] += 1
         return response
 
+    async def _read(self, request: web.Request) -> bytes:
+        """Return the body; aiohttp looks at its length. Raises HookError, also when it comes while the bot stops."""
+        try:
+            async with asyncio.timeout(BODY_WITHIN_S):
+                body = await request.read()
+        except TimeoutError:
+            raise HookError(408, f"the body did not come within {BODY_WITHIN_S:.0f} s") from None
+        except (OSError, web.RequestPayloadError):
+            raise HookError(400, "the body broke off, or cannot be unpacked") from None
+        if self._is_shut or not self._app.started.is_set():
+            raise HookError(503, "the bot is starting or stopping", **{"Retry-After": "1"})
+        return body
+
     # Discord's interactions.
 
     async def _take_interaction(self, request: web.Request) -> web.StreamResponse:
-        body = await read_body(request)
+        body = await self._read(request)
         check_discord(self._key, request.headers, body)
         try:
             data = read_json(body)
@@ -5204,8 +5281,8 @@ class Web:
         delivery = self._deliveries.setdefault(event.key, Delivery())
         delivery.requests += 1
         try:
-            if not await self._app.take(event) and (known := await self._app.store.answer(event.key)):
-                return http_response(known, ())
+            if not await self._app.take(event) and (again := await self.answer_again(event.key, delivery)):
+                return again
             return await self._await_answer(request, delivery)
         finally:
             delivery.requests -= 1
@@ -5213,13 +5290,18 @@ class Web:
                 del self._deliveries[event.key]
                 delivery.is_written(False)
 
+    async def answer_again(self, key: EventKey, _: Delivery) -> web.Response | None:
+        """Return the response that a copy gets, or None when the first delivery's is still to come."""
+        known = await self._app.store.answer(key)
+        return http_response(known) if known else None
+
     async def _await_answer(self, request: web.Request, delivery: Delivery) -> web.StreamResponse:
         try:
             async with asyncio.timeout(FIRST_ANSWER_WITHIN_S):
-                answer, files = await asyncio.shield(delivery.answer)
+                answer = await asyncio.shield(delivery.answer)
         except TimeoutError:
             return web.Response(status=202)  # the answer may still come, as a request of ours
-        response = http_response(answer, files)
+        response = http_response(answer)
         with contextlib.suppress(OSError):  # nobody is there any more
             await response.prepare(request)
             await response.write_eof()
@@ -5230,14 +5312,10 @@ class Web:
         """Answer an interaction in the response that its sender waits for; False when nobody waits (any more)."""
         if (delivery := self._deliveries.get(key)) is None:
             return False
-        payload, files = first_answer(kind, body, self._app.entities)
-        answer, read = write_json(payload), list[hikari.Bytes]()
-        for each in files:
-            async with each.stream() as stream:
-                read.append(hikari.Bytes(await stream.read(), each.filename, stream.mimetype))
-        if delivery.answer.done() or not await delivery.give(answer, read):
+        answer = await first_answer(kind, body, self._app.entities)
+        if delivery.answer.done() or not await delivery.give(answer):
             return False
-        if not read:
+        if len(answer) <= BODY_BYTES_MAX:  # large files would fill the disk for the sake of a copy that hardly comes
             self._app.store.note_answer(key, answer)
         return True
 
@@ -5249,7 +5327,7 @@ class Web:
             raise HookError(404, "there is no such hook")
         if request.content_type != "application/json":
             raise HookError(415, "Content-Type is not application/json")
-        body = await read_body(request)
+        body = await self._read(request)
         id = await self._verify(hook, request.headers, body)
         self._check_rate(hook)
         try:
@@ -5259,11 +5337,8 @@ class Web:
             raise HookError(422, f"the body does not fit: {error}") from None
         if hook.check:
             await hook.check(self._app, value)
-        told = {name.lower(): text for name, text in request.headers.items() if re.match(r"(?i)x-|webhook-", name)}
-        headers = {name: text for name, text in told.items() if "signature" not in name}
-        event = Event(
-            EventKey(f"hook:{hook.name}:{id}"), write_json({"hook": hook.name, "headers": headers, "data": data})
-        )
+        kept = {"hook": hook.name, "headers": headers_kept(request.headers), "data": data}
+        event = Event(EventKey(f"hook:{hook.name}:{id}"), write_json(kept))
         if not await self._app.take(event):
             raise HookError(409, "this was accepted before")
         return web.json_response({"accepted": event.key}, status=202)
@@ -5272,11 +5347,11 @@ class Web:
         """Return the request's id, under which its copies are known. Raises HookError when it is not its sender's."""
         secrets = self._config.hook_secrets
         secret = secrets.get(hook.name, secrets.get("", ""))
-        if hook.sign == "github":  # which signs no time, and no id: the signature itself tells copies
-            wanted = hmac_of(secret.encode(), body).hex()
-            if not is_among(f"sha256={wanted}", [headers.get("X-Hub-Signature-256", "")]):
+        if hook.sign == "github":  # which signs no time, and no id: the body itself tells copies
+            wanted = f"sha256={hmac_of(secret.encode(), body).hex()}"
+            if not is_among(wanted, [headers.get("X-Hub-Signature-256", "")]):
                 raise self._refuse(hook, NOT_SIGNED)
-            return wanted
+            return hashlib.sha256(body).hexdigest()  # the key of an event is seen in logs
         signed = Signed.read(headers, body)
         if hook.sign == "standard":
             if not signed.is_from(secret):
@@ -5295,8 +5370,8 @@ class Web:
 
     def _refuse(self, hook: Hook, reason: str, remedy: str = "") -> HookError:
         """Return the error for the sender; the log is told once."""
-        if reason not in self._told and len(self._told) < 100:
-            self._told.add(reason)
+        if (hook.name, reason) not in self._told and len(self._told) < 100:
+            self._told.add((hook.name, reason))
             log.warning("a request to the hook %s was refused: %s. %s", hook.name, reason, remedy)
         return HookError(401, reason)
 
@@ -5381,6 +5456,8 @@ class App:
     listens to) and `activity` (what people see under its name). `rest` is hikari's REST client and `entities` its
     entity factory.
     """
+
+    dispatch_type, display_type, gateway_type, web_type = Dispatch, Display, Gateway, Web
 
     def __init__(self, config: Config, store: Store | None = None) -> None:
         self.config = config
@@ -5487,7 +5564,7 @@ class App:
             saved = saved or first_saved(record, id, time.time())
             yield record
             if (data := encode_state(record)) != saved.data:
-                await self.store.commit([saved._replace(data=data, model=cls.registration.version)], None)
+                await self.commit([saved._replace(data=data, model=cls.registration.version)], None)
 
     async def records(self, cls: type[R], *prefix: Any, by: str = "", top: int = 0) -> AsyncGenerator[tuple[str, R]]:
         """Yield the last part of the key and the record of all whose key begins so: `app.records(Score, guild_id)`.
@@ -5518,7 +5595,7 @@ class App:
         id = record_id(cls, key)
         async with self.lanes.enter(id):
             if saved := await self.store.load(id):
-                await self.store.commit([saved._replace(data=b"")], None)
+                await self.commit([saved._replace(data=b"")], None)
 
     async def find(
         self, cls: type[V], *, channel: int | None = None, message: int | None = None
@@ -5542,7 +5619,7 @@ class App:
             view = decode_state(cls, saved)
             change(view)
             body, model = lay_out(view, id), cls.registration.version
-            await self.store.commit([saved._replace(data=encode_state(view), model=model)], None)
+            await self.commit([saved._replace(data=encode_state(view), model=model)], None)
         self.show(saved._replace(version=saved.version + 1), body, None)
 
     # What is to happen later.
@@ -5590,7 +5667,7 @@ class App:
     def show(self, saved: Saved, body: Body, click: ComponentContext | None) -> None:
         """Bring the record's message to this version and answer the click."""
         if saved.id not in self._displays:
-            self._displays[saved.id] = Display(self, saved)
+            self._displays[saved.id] = self.display_type(self, saved)
             self.spawn(self._run_display(saved.id))
         self._displays[saved.id].show(saved, body, click)
 
@@ -5600,10 +5677,18 @@ class App:
         finally:
             self._displays.pop(id).ended.set()
 
+    async def let_display_begin(self, _: ComponentContext) -> None:
+        """Wait until what the click shows is on its way."""
+        await asyncio.sleep(0)
+
     async def is_shown(self, id: RecordId) -> None:
         """Wait until nothing is left to show of the record."""
         if id in self._displays:
             await self._displays[id].ended.wait()
+
+    async def commit(self, records: Sequence[Saved], done: EventKey | None, timers: Sequence[Timer] = ()) -> None:
+        """Write what was changed by whoever has the records to themselves; see Store.commit."""
+        await self.store.commit(records, done, timers)
 
     def accept(self, event: Event | None, cursor: Cursor | None) -> None:
         """Put an event into the inbox and, when it is on disk, on its way."""
@@ -5651,11 +5736,11 @@ class App:
         self.store = self._given_store or open_store(self.config)
         await self.store.open()
         try:
-            self.dispatch = Dispatch(self)
-            self.gateway = Gateway(self)
+            self.dispatch = self.dispatch_type(self)
+            self.gateway = self.gateway_type(self)
             self.rest, self.entities = self.gateway.rest, self.gateway.entity_factory
             self.gateway.subscribe(hikari.StartedEvent, self._on_started)
-            self.web = Web(self)
+            self.web = self.web_type(self)
             await self.web.open()
             try:
                 await self._live()
@@ -5840,9 +5925,26 @@ def claim_name(names: dict[str, T], name: str, thing: T) -> None:
         raise OperatorError(f"{name} is there twice. Rename one of the two functions.")
 
 
-def open_store(config: Config) -> SQLiteStore:
-    """Return the store that STORE names, not yet open."""
+def load_extra(config: Config) -> Any:
+    """Return what a bot of several processes is made of. Raises OperatorError when it is not installed."""
+    try:
+        return importlib.import_module("extras.several").Several(config)
+    except ModuleNotFoundError as missing:
+        what = f"STORE={config.store.partition(':')[0]}://… needs {missing.name}, which is not here"
+        remedy = "With the folder extras/ beside bot.py, run: pip install -r extras/requirements.txt"
+        raise OperatorError(f"{what}. {remedy}") from missing
+
+
+def make_app(config: Config) -> App:
+    """Return the app for the store that STORE names. Raises OperatorError."""
+    return load_extra(config).app() if config.is_shared else App(config)
+
+
+def open_store(config: Config) -> Store:
+    """Return the store that STORE names, not yet open. Raises OperatorError."""
     bot = bot_id_of(config.token)
+    if config.is_shared:
+        return load_extra(config).store(bot)
     if config.store.endswith(":memory:"):
         return MemoryStore(bot, max_failed=config.max_failed)
     return SQLiteStore(config.store.removeprefix("sqlite:"), bot, max_failed=config.max_failed)
@@ -6021,7 +6123,7 @@ def run_bot(bot: BotFunction, options: argparse.Namespace) -> None:
     """Run until stopped."""
     config = Config.load(options.config, os.environ)
     start_logging(config.log_level)
-    app = App(config)
+    app = make_app(config)
     bot(app)
     asyncio.run(app.run())
 
@@ -6033,7 +6135,7 @@ def check_bot(bot: BotFunction, options: argparse.Namespace) -> None:
         config = Config.load(options.config, os.environ, needs_token=False)
     except OperatorError as error:
         mistakes.append(str(error))
-    app = App(config)
+    app = make_app(config)
     bot(app)
     own = {name: cls for name, cls in app.views.classes.items() if not name.startswith("_")}
     for name, cls in own.items():
@@ -6076,12 +6178,12 @@ def unlisted(app: App, bot: BotFunction) -> list[str]:
     return found
 
 
-def kept_store(options: argparse.Namespace) -> SQLiteStore:
+def kept_store(options: argparse.Namespace) -> Any:
     """Return the store of the settings, not yet open. Raises OperatorError when there is no file to look into."""
     store = open_store(Config.load(options.config, os.environ))
     if isinstance(store, MemoryStore):
         raise OperatorError("STORE=:memory: keeps nothing that could be looked into. Set STORE=sqlite:bot.db, say.")
-    if not Path(store.path).exists():
+    if isinstance(store, SQLiteStore) and not Path(store.path).exists():
         raise OperatorError(f"{store.path} is not there. The bot makes it when it runs for the first time.")
     return store
 
@@ -6116,7 +6218,7 @@ def trust(bot: BotFunction, options: argparse.Namespace) -> None:
     asyncio.run(order(kept_store(options), "trust", [options.name, options.key.lower()]))
 
 
-async def visit(store: SQLiteStore, work: Callable[[], Awaitable[T]]) -> T:
+async def visit(store: Store, work: Callable[[], Awaitable[T]]) -> T:
     """Do some reading beside the process that has the store."""
     await store.open(visit=True)
     try:
@@ -6125,7 +6227,7 @@ async def visit(store: SQLiteStore, work: Callable[[], Awaitable[T]]) -> T:
         await store.close()
 
 
-async def order(store: SQLiteStore, action: str, keys: Sequence[str]) -> None:
+async def order(store: Any, action: str, keys: Sequence[str]) -> None:
     """Change what is in the store: ourselves, or by an order to the process that has it."""
     try:
         await store.open()
@@ -6202,7 +6304,7 @@ def export(_: BotFunction, options: argparse.Namespace) -> None:
     asyncio.run(visit(store, functools.partial(print_records, store, options.name)))
 
 
-async def print_records(store: SQLiteStore, names: Sequence[str]) -> None:
+async def print_records(store: Store, names: Sequence[str]) -> None:
     """Print the records of these names, or all."""
     for name in names or await store.names():
         query = Query(name)
