@@ -239,7 +239,7 @@ async def deliver(discord: Discord, payload: Any) -> int | None:
 
 
 def lose_answers(discord: Discord, *, code: int, times: int | None = 1) -> Fault | DeliveryFault:
-    """Let Discord not take the next first answers: a callback is refused with the code, what a response says is lost."""
+    """Let Discord not take the next first answers: callbacks are refused with the code, responses are not read."""
     if Now.mode == "gateway":
         return discord.faults.add(path="/interactions/*", code=code, times=times)
     return discord.delivery_faults.add(drop="answered", times=times)

@@ -17,9 +17,11 @@ from bot import AutoDefer, CommandContext, ComponentContext, InStore, TextDispla
 from playground import Discord
 from tests.kit import (
     Counting,
+    Now,
     Play,
     at_rest,
     button_id,
+    deliver,
     playing,
     posting,
     record_of,
@@ -31,6 +33,8 @@ from tests.kit import (
     until,
     view,
 )
+
+pytestmark = pytest.mark.both_modes
 
 THINKING = 128
 
@@ -105,8 +109,9 @@ async def test_a_click_costs_two_commits() -> None:
             await play.click()
         await play.at_rest()
         transactions = [each.split("COMMIT")[0] for each in "\n".join(statements).split("BEGIN IMMEDIATE")[1:]]
-        # What a message shows is noted with the next transaction or, when none comes, half a second later in its own.
-        assert len([each for each in transactions if "inbox" in each]) == 10
+        # What a message shows is noted with the next transaction or, when none comes, half a second later in its own;
+        # and so is what was answered over HTTP.
+        assert len([each for each in transactions if "inbox" in each.replace("UPDATE inbox SET answer", "")]) == 10
 
 
 class TracedStore(bot.MemoryStore):
@@ -238,7 +243,11 @@ async def test_a_single_click_costs_one_request_that_answers_and_updates() -> No
         used = await play.click()
         await play.at_rest()
         requests = [entry.data["route"] for entry in play.discord.journal.of("rest")[before:]]
-        assert requests == ["/interactions/{interaction_id}/{interaction_token}/callback"]
+        if Now.mode == "rest":  # the response answers; a look, or another one, tells that Discord has it
+            assert {*requests} == {"/webhooks/{webhook_id}/{webhook_token}/messages/@original"}
+            assert [each.status for each in play.discord.deliveries[1:]] == [200]
+        else:
+            assert requests == ["/interactions/{interaction_id}/{interaction_token}/callback"]
         assert used.callback and used.callback["type"] == 7
 
 
@@ -321,7 +330,7 @@ async def test_a_change_that_was_never_saved_is_named_in_a_warning(caplog: pytes
 async def test_an_interaction_that_comes_twice_runs_once() -> None:
     async with playing() as play:
         used = await play.click()
-        play.discord.send_raw("INTERACTION_CREATE", used.interaction)
+        await deliver(play.discord, used.interaction)
         await play.click("bob")
         await play.at_rest()
         assert [await play.count(), play.shown] == [2, 2]
@@ -330,9 +339,9 @@ async def test_an_interaction_that_comes_twice_runs_once() -> None:
 async def test_an_interaction_that_comes_twice_at_the_same_moment_runs_once() -> None:
     async with playing() as play:
         used = play.click()
-        for _ in range(5):
-            play.discord.send_raw("INTERACTION_CREATE", used.interaction)
+        copies = asyncio.gather(*(deliver(play.discord, used.interaction) for _ in range(5)))
         await used
+        assert {*await copies} <= {200, None}  # over HTTP all get the one answer
         await play.click("bob")
         await play.at_rest()
         assert [await play.count(), play.shown] == [2, 2]
@@ -698,6 +707,7 @@ async def test_a_click_that_promised_a_message_and_only_changes_its_own_leaves_n
         await until(lambda: not any(message["flags"] & THINKING for message in play.discord.messages()), timeout=3)
 
 
+@pytest.mark.gateway_only  # which sends it once more
 async def test_a_click_made_while_the_bot_was_away_is_deferred_by_its_own_age(tmp_path: Path) -> None:
     go_on = asyncio.Event()
 
@@ -799,10 +809,11 @@ async def test_sigterm_lets_the_running_handler_end_and_keeps_the_waiting_ones_f
             (tmp_path / name).touch()
         await process.start()
         await process.ready()
-        await until(lambda: shown(discord, message) == 4)
-        assert state_of(store, message) == {"people": ["alice", "bob", "carol", "dave"]}
+        late = ["dave"] if Now.mode == "gateway" else []  # over HTTP there was nobody to take it
+        await until(lambda: shown(discord, message) == 3 + len(late))
+        assert state_of(store, message) == {"people": ["alice", "bob", "carol", *late]}
         assert rows(store, "SELECT * FROM failed") == []
-        assert discord.gateway.identifies == 1
+        assert discord.gateway.identifies == len(late)
         assert await process.terminate() == 0
         assert not [line for line in process.log if "Traceback" in line or "Warning" in line or "ERROR" in line]
 
@@ -836,9 +847,10 @@ PENDING = "SELECT key FROM inbox WHERE done_at IS NULL"
 
 
 def forged(click: Any, change: Callable[[Any], Any]) -> Any:
-    """Return the interaction of a click, changed, under an id of its own unless the change is about that."""
+    """Return the interaction of a click, changed, with an id and a token of its own unless the change is about that."""
     payload = msgspec.json.decode(msgspec.json.encode(click))
     payload["id"] = str(int(payload["id"]) + 1_000)  # the next ids of this millisecond belong to others
+    payload["token"] = payload["token"][:-8] + "A" * 8
     changed = change(payload)
     return payload if changed is None else changed
 
@@ -929,6 +941,7 @@ NOT_A_CLICK = {
     "arguments nested 50,000 deep": arguments(":" + "[" * 50_000),
     "a number with 5,000 digits": arguments(":" + "9" * 5_000),
 }
+NO_INTERACTION = "nothing", "a list", "a text", "a number", "no members", "no type"  # by the look of it
 OF_ANOTHER_BOT = {
     "no custom id": leave_out("data.custom_id"),
     "a custom id of another bot": put("data.custom_id", "miru:0123456789"),
@@ -965,6 +978,12 @@ NOT_TO_BE_READ = {
 }
 
 
+def be_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait less: over HTTP nobody answers what cannot be read, and no answer to what was forged arrives."""
+    monkeypatch.setattr(bot, "FIRST_ANSWER_WITHIN_S", 0.3)
+    monkeypatch.setattr(bot, "ARRIVES_AFTER_S", (0, 0.1))
+
+
 async def reading(self: Counting, ctx: ComponentContext) -> None:
     self.count += bool(ctx.user.id)
     await ctx.rerender()
@@ -975,9 +994,11 @@ async def outcome_of(play: Play, change: Callable[[Any], Any], caplog: pytest.Lo
     real = await play.click()
     failed, count = len(await play.failed()), await play.count()
     caplog.clear()
-    play.discord.send_raw("INTERACTION_CREATE", forged(real.interaction, change))
+    status = await deliver(play.discord, forged(real.interaction, change))
     if (await play.click("bob")).state != "answered":
         return "the next click was not answered"
+    if status not in (None, 200, 202):
+        return f"{status}"
     outcome = [
         "failed" if len(await play.failed()) > failed else "",
         "counted" if await play.count() > count + 1 else "",
@@ -1012,10 +1033,13 @@ async def outcomes(cases: dict[str, Any], caplog: pytest.LogCaptureFixture) -> d
     ids=["no click", "another bot's", "no record", "odd and a click", "not to be read"],
 )
 async def test_whatever_comes_the_bot_goes_on(
-    cases: dict[str, Any], right: str, caplog: pytest.LogCaptureFixture
+    cases: dict[str, Any], right: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    be_quick(monkeypatch)
     found = await outcomes(cases, caplog)
-    assert {name: outcome for name, outcome in found.items() if outcome != right} == {}
+    refused = {*NO_INTERACTION, *NOT_TO_BE_READ} if Now.mode == "rest" else set[str]()  # before it is accepted
+    wrong = {name: each for name, each in found.items() if each != ("400" if name in refused else right)}
+    assert wrong == {}
 
 
 @pytest.mark.parametrize(
@@ -1042,12 +1066,15 @@ COMMANDS_NOBODY_SENT = {
 }
 
 
-async def test_a_command_that_does_not_fit_is_on_the_failed_list_and_the_next_one_works() -> None:
+async def test_a_command_that_does_not_fit_is_on_the_failed_list_and_the_next_one_works(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    be_quick(monkeypatch)
     async with Discord() as discord, running(discord, say) as app:
         alice = discord.user("alice")
         for number, (name, change) in enumerate(COMMANDS_NOBODY_SENT.items(), 1):
             real = await alice.command("say", text="one")
-            discord.send_raw("INTERACTION_CREATE", forged(real.interaction, change))
+            await deliver(discord, forged(real.interaction, change))
             assert discord.text((await alice.command("say", text="two")).message) == "two", name
             await until(lambda: not_pending(app))
             assert len(await app.store.failed()) == number, name
