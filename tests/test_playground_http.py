@@ -548,6 +548,9 @@ async def test_the_mode_of_the_playground_is_that_of_its_bots(alice: Person) -> 
         await until(lambda: bool(talker.log))
         assert (talker.log, discord.endpoint.url) == (["registered in the mode gateway"], None)
         assert talker.web_port != bot.web_port
+        await discord.send_hook("deploy", {})  # goes to the bot started last
+        await until(lambda: "hook deploy {}" in talker.log)
+        assert "hook deploy {}" not in bot.log
 
 
 async def test_a_bot_with_a_web_side_is_told_where_and_with_which_keys(
@@ -590,7 +593,12 @@ async def test_what_keeps_a_bot_from_being_ready_is_in_its_log(discord: Discord)
     )
     with pytest.raises(TimeoutError, match=r"was not ready after 0\.2 s:\n(.*\n)*.*with a wrong signature with 200"):
         await bot.ready(timeout=0.2)
-    assert len(bot.log) == 2  # said once
+    async with RawBot(discord):
+        pass
+    assert (len(bot.log), bot.status) == (
+        2,
+        "starting",
+    )  # it is said once, and what others do at the gateway is no sign
     broken = await discord.start_bot(BOT, mode="rest", env={"BROKEN": "1"})
     with pytest.raises(RuntimeError, match=r"web\.py ended with exit code 1 before it was ready:\nbroken"):
         await broken.ready()
