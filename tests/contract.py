@@ -355,6 +355,11 @@ class StoreContract:
             assert saved
             assert (saved.id, saved.data) == (id, b"%d" % number)
 
+    async def test_the_names_of_all_records_are_told_but_for_the_bots_own(self, store: Store) -> None:
+        for name, key in (("poll", "1"), ("ab", "x"), ("a", "b"), ("a", "c"), ("_claim", "k"), ("a:b", ""), ("ü", "1")):
+            await store.commit([record(id=RecordId(name, key))], None)
+        assert sorted(await store.names()) == ["a", "a:b", "ab", "poll", "ü"]
+
     async def test_a_large_state_comes_back_whole(self, store: Store) -> None:
         await store.commit([record(data=b"x" * 3_000_000)], None)
         saved = await store.load(record().id)
@@ -1315,6 +1320,21 @@ class SharedStoreContract(SharedStores):
                 while "lease a " not in caplog.text:
                     await asyncio.sleep(0.05)
         assert await other.load(record().id) == record(version=1, shown=1)
+
+    async def test_a_lease_for_good_is_held_however_long_it_takes(self, open_shared: Open) -> None:
+        one, two = [await open_shared(max_hold_s=LEASE_S) for _ in range(2)]
+
+        async def hold(store: SharedStore) -> None:
+            async with store.lease("a", wait_s=30, for_good=True) as lease:
+                with pytest.raises(TimeoutError):
+                    async with (two if store is one else one).lease("a", wait_s=3 * LEASE_S):
+                        pass
+                await store.commit([record(f"{lease.token}")], None, fences=[lease])
+
+        await asyncio.gather(hold(one), hold(two))  # the first at once, the other from the queue
+        assert len(await one.find(Query("poll"))) == 2
+        async with one.lease("a", wait_s=30), one.lease("b", for_good=True), two.lease("c"):
+            pass
 
     async def test_a_commit_is_fenced_by_every_one_of_its_leases(self, one: SharedStore, two: SharedStore) -> None:
         await accept(one, event(1))

@@ -161,6 +161,8 @@ BAD_VALUES = [
     ("DEV_GUILD", ["my server", "0", "-1", "12.5", "9" * 25, "<#123456789012345678>"], "is not a server's id."),
     ("LOG_LEVEL", ["loud", "10", "INFO,DEBUG"], "is not DEBUG, INFO, WARNING or ERROR."),
     ("SHARD_COUNT", ["0", "auto", "-5", "9" * 5000], "is not a whole number from 1 to 999."),
+    ("SHARDS", ["all", "-1", "0,", "0-2", "1,auto"], "is not auto, or numbers from 0 on such as 0,2."),
+    ("RUN", ["all", "rest", "web;gateway", "web,"], "is not gateway, web, or gateway,web."),
     ("DRAIN_S", ["soon", "-1", "1.5", "1e3", "9" * 5000], "is not a whole number of seconds from 0 to 999."),
     ("MAX_HANDLERS", ["0", "many", "-5", "9" * 5000], "is not a whole number from 1 to 9999."),
     ("MAX_HANDLER_RUNS", ["0", "five", "-5", "9" * 5000], "is not a whole number from 1 to 99."),
@@ -204,6 +206,25 @@ def test_where_the_rule_alone_does_not_help_the_sentence_says_what_to_do(
 def test_every_setting_but_the_secrets_is_in_the_table_of_bad_values() -> None:
     secrets = {"DISCORD_TOKEN", "HOOK_SECRET"}
     assert {name for name, _, _ in BAD_VALUES} == {*bot.SETTINGS} - secrets
+
+
+@pytest.mark.parametrize("given", ["RUN=web", "SHARDS=auto", "SHARDS=0,2"])
+@pytest.mark.parametrize("store", ["", "STORE=:memory:", "STORE=sqlite:x.db"])
+def test_several_processes_need_a_store_that_they_can_share(
+    mistakes: Mistakes, load: Load, given: str, store: str
+) -> None:
+    [told] = mistakes(f"{given}\n{store}")
+    assert told.startswith(
+        "RUN and SHARDS are for several processes, and STORE keeps things for one. Write STORE=redis://"
+    )
+    assert load(f"{given}\nSTORE=postgresql://me@there/bot").is_shared
+
+
+def test_a_password_in_the_address_of_a_store_is_not_repeated(mistakes: Mistakes, load: Load) -> None:
+    for wrong in ("postgre://me:hunter2@there/bot", "redis://me:hunter2@there/0 x", "sqlite://me:hunter2@there"):
+        [told] = mistakes(f"STORE='{wrong}'")
+        assert told.startswith("config.env line 1: STORE is not a store this bot can open.")
+        assert "hunter2" not in repr(load("STORE=redis://me:hunter2@there/0")) + told
 
 
 def test_a_port_that_is_too_high_is_told(mistakes: Mistakes) -> None:
