@@ -236,10 +236,15 @@ async def look_at_settings(db: Connection, place: str) -> None:
         raise OperatorError(f"{place} keeps text as {encoding}. Make a database with ENCODING 'UTF8'.")
 
 
+def migrations() -> list[str]:
+    """Return the steps from one version of the tables to the next."""
+    text = Path(__file__).with_name("postgres_store.sql").read_text("utf-8")
+    return text.split("\n-- Version ")[1:]
+
+
 async def migrate(db: Connection, place: str) -> None:
     """Make the tables, or bring them to this version, all or nothing."""
-    text = await asyncio.to_thread(Path(__file__).with_name("postgres_store.sql").read_text, "utf-8")
-    steps = text.split("\n-- Version ")[1:]
+    steps = await asyncio.to_thread(migrations)
     async with db.transaction():
         await db.execute("SELECT pg_advisory_xact_lock(hashtext('everclick'))")  # two may start at the same moment
         if not await db.fetchval("SELECT to_regnamespace('everclick')"):

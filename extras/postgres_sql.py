@@ -1,7 +1,67 @@
-"""The longer statements of postgres_store.py. In all of them $1 is the bot's id."""
+"""What postgres_store.py says to the database: operations that go together in one call, and the longer statements."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import bot
+from bot import Cursor, Saved, StateConflictError, Timer
+from extras import Lease
+
+
+class Step(NamedTuple):
+    """A write that the database's function `apply` does, many of them in one call."""
+
+    kind: str
+    at: float
+    key: str | None = None
+    body: bytes | None = None
+    runs: int | None = None
+    place: Cursor | None = None
+    records: Sequence[tuple[Any, ...]] = ()
+    timers: Sequence[Timer] = ()
+    fences: Sequence[Lease] = ()
+
+
+class Ask(NamedTuple):
+    """What the function `queue` does, many in one call: ask for a lease, or (None) give it or the wait for it up."""
+
+    name: str
+    ask: int | None
+    hold_s: float | None = None
+
+
+def size_of(operation: object) -> int:
+    """Return about how many bytes are sent for it."""
+    if not isinstance(operation, Step):
+        return 0
+    return len(operation.body or b"") + sum(len(record[4]) for record in operation.records)
+
+
+def columns(saved: Saved) -> tuple[Any, ...]:
+    """Return the record as the database's type `saved`."""
+    place = saved.place or bot.NOWHERE
+    return (*saved.id, saved.version, saved.model, saved.data, saved.shown, *place, saved.expires_at)
+
+
+def outcome(step: Step, code: int) -> Any:
+    """Return what a step came to, as `apply` says it: how many rows, or a StateConflictError."""
+    if step.kind != "change" or code == 0:
+        return code
+    if code == -1:
+        return not_ours(step.key)
+    if code == -2:
+        return StateConflictError("One of the leases is no longer held.")
+    name, key, *_ = step.records[code - 1]
+    return StateConflictError(f"{name} {key} was changed since it was loaded.")
+
+
+def not_ours(key: str | None) -> StateConflictError:
+    return StateConflictError(f"{key} is another process's event by now.")
+
+
+# In all of them $1 is the bot's id.
 REGISTER = (
     "INSERT INTO everclick.process VALUES($1, $2, clock_timestamp() + $3 * interval '1 second')"
     " ON CONFLICT(bot, id) DO UPDATE SET until=excluded.until"

@@ -25,7 +25,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncGenerator, Callable, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import bot
 from bot import (
@@ -45,7 +45,7 @@ from extras import Lease, SharedStore
 from extras import postgres_sql as statements
 from extras.group_commit import GroupCommit
 from extras.postgres_link import Connection, Line, PostgresLink, Work, explain, make_index
-from extras.postgres_sql import deleting, index_by, quoted
+from extras.postgres_sql import Ask, Step, columns, deleting, index_by, not_ours, outcome, quoted, size_of
 
 log = logging.getLogger("everclick")
 
@@ -54,65 +54,7 @@ DELETED_AT_ONCE = 1_000  # records of what was deleted at Discord, in one statem
 PURGED_AT_ONCE = 500
 FOR_GOOD_S = 1e9  # how long a lease is held that is held for good
 
-
-class Step(NamedTuple):
-    """A write that the database's function `apply` does, many of them in one call."""
-
-    kind: str
-    at: float
-    key: str | None = None
-    body: bytes | None = None
-    runs: int | None = None
-    place: Cursor | None = None
-    records: Sequence[tuple[Any, ...]] = ()
-    timers: Sequence[Timer] = ()
-    fences: Sequence[Lease] = ()
-
-
-class Ask(NamedTuple):
-    """What the function `queue` does, many in one call: ask for a lease, or give it or the wait for it up."""
-
-    name: str
-    ask: int | None
-    takes: bool
-    for_good: bool = False
-
-
 Operation: TypeAlias = Step | Ask | Work
-
-
-def kind_of(operation: Operation) -> tuple[type[Any], bool]:
-    """Return what the operations of one call have in common."""
-    return type(operation), isinstance(operation, Ask) and operation.for_good
-
-
-def size_of(operation: Operation) -> int:
-    """Return about how many bytes are sent for it."""
-    if not isinstance(operation, Step):
-        return 0
-    return len(operation.body or b"") + sum(len(record[4]) for record in operation.records)
-
-
-def columns(saved: Saved) -> tuple[Any, ...]:
-    """Return the record as the database's type `saved`."""
-    place = saved.place or bot.NOWHERE
-    return (*saved.id, saved.version, saved.model, saved.data, saved.shown, *place, saved.expires_at)
-
-
-def outcome(step: Step, code: int) -> Any:
-    """Return what a step came to, as `apply` says it: how many rows, or a StateConflictError."""
-    if step.kind != "change" or code == 0:
-        return code
-    if code == -1:
-        return not_ours(step.key)
-    if code == -2:
-        return StateConflictError("One of the leases is no longer held.")
-    name, key, *_ = step.records[code - 1]
-    return StateConflictError(f"{name} {key} was changed since it was loaded.")
-
-
-def not_ours(key: str | None) -> StateConflictError:
-    return StateConflictError(f"{key} is another process's event by now.")
 
 
 async def end(task: asyncio.Task[None]) -> None:
@@ -175,7 +117,7 @@ class PostgresStore(SharedStore):
 
     async def _perform(self, line: Line, operations: Sequence[Operation]) -> list[Any]:
         """Run the operations in one transaction: what is of one kind in one call, and that alone without BEGIN."""
-        kinds = [(kind, [*some]) for (kind, _), some in itertools.groupby(operations, kind_of)]
+        kinds = [(kind, [*some]) for kind, some in itertools.groupby(operations, type)]
 
         async def work(db: Connection) -> list[Any]:
             return [result for kind, some in kinds for result in await self._run(db, kind, some)]
@@ -200,10 +142,9 @@ class PostgresStore(SharedStore):
             rows = await db.fetch("SELECT everclick.apply($1, $2, $3)", self.bot, self.owner, operations)
             return [outcome(step, row[0]) for step, row in zip(operations, rows, strict=True)]
         if kind is Ask:
-            *asks, for_good = ([*column] for column in zip(*operations, strict=True))
-            sql = "SELECT * FROM everclick.queue($1, $2, $3, $4, $5, $6, $7)"
-            hold_s = FOR_GOOD_S if for_good[0] else self._max_hold_s
-            return await db.fetch(sql, self.bot, self.owner, *asks, self._lease_s, hold_s)
+            asks = [[*column] for column in zip(*operations, strict=True)]
+            sql = "SELECT * FROM everclick.queue($1, $2, $3, $4, $5, $6)"
+            return await db.fetch(sql, self.bot, self.owner, self._lease_s, *asks)
         results: list[Any] = []
         for work in operations:
             try:
@@ -261,12 +202,14 @@ class PostgresStore(SharedStore):
 
     async def _give_up(self) -> None:
         self._look_again()  # who waits for a lease is told that there is none any more
+        if not self._heard_at:
+            return  # it was never registered
 
         async def give_up(db: Connection) -> None:
             await db.execute("DELETE FROM everclick.process WHERE bot=$1 AND id=$2", self.bot, self.owner)
             tables = (f"SELECT name FROM everclick.{table} WHERE bot=$1 AND owner=$2" for table in ("lease", "waiter"))
             if names := [row[0] for row in await db.fetch(" UNION ".join(tables), self.bot, self.owner)]:
-                await self._run(db, Ask, [Ask(name, None, takes=False) for name in names])
+                await self._run(db, Ask, [Ask(name, None) for name in names])
 
         try:
             await self._leases.put(give_up)
@@ -289,7 +232,7 @@ class PostgresStore(SharedStore):
     async def lease(self, name: str, *, wait_s: float = 10.0, for_good: bool = False) -> AsyncGenerator[Lease]:
         ask = next(self._asks)
         try:
-            lease = self._held[ask] = await self._take(Ask(name, ask, True, for_good), wait_s)
+            lease = self._held[ask] = await self._take(name, ask, FOR_GOOD_S if for_good else self._max_hold_s, wait_s)
             yield lease
         finally:
             self._held.pop(ask, None)
@@ -298,26 +241,25 @@ class PostgresStore(SharedStore):
 
     def _leave(self, name: str, ask: int) -> None:
         """Give a lease, or the wait for it, up; it is told later when the server cannot be told now."""
-        told = self._leases.put(Ask(name, ask, takes=False))
+        told = self._leases.put(Ask(name, ask))
         told.add_done_callback(lambda told: self._left.add((name, ask)) if told.exception() else None)
 
-    async def _take(self, ask: Ask, wait_s: float) -> Lease:
+    async def _take(self, name: str, ask: int, hold_s: float, wait_s: float) -> Lease:
         """Wait for a lease: to be told that it is this one's turn, or until what is before it ends by itself."""
         now = asyncio.get_running_loop().time
-        until, number, turn = now() + wait_s, ask.ask or 0, asyncio.Event()
-        self._turns[number] = turn
+        until, turn = now() + wait_s, self._turns.setdefault(ask, asyncio.Event())
         try:
             while True:
                 turn.clear()
-                token, again_s = await self._leases.put(ask)
+                token, again_s = await self._leases.put(Ask(name, ask, hold_s))
                 if token is not None:
-                    return Lease(ask.name, token)
+                    return Lease(name, token)
                 if now() >= until:
-                    raise TimeoutError(f"the lease {ask.name} was not free within {wait_s:g} s")
+                    raise TimeoutError(f"the lease {name} was not free within {wait_s:g} s")
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(turn.wait(), min(until - now(), max(float(again_s or 0), 0.01)))
         finally:
-            del self._turns[number]
+            del self._turns[ask]
 
     def _on_notify(self, *message: Any) -> None:
         if turn := self._turns.get(int(message[-1])):

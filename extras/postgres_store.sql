@@ -177,13 +177,13 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION everclick.queue(b bigint, me text, names text[], asks bigint[], takes boolean[], lease float8,
-    hold float8) RETURNS TABLE(token bigint, again float8) LANGUAGE plpgsql AS $$
+CREATE FUNCTION everclick.queue(b bigint, me text, lease float8, names text[], asks bigint[], holds float8[])
+    RETURNS TABLE(token bigint, again float8) LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_advisory_xact_lock(h) FROM
         (SELECT DISTINCT hashtextextended(n, b) AS h FROM unnest(names) n ORDER BY h) hashes;
     FOR i IN 1..cardinality(names) LOOP
-        IF takes[i] THEN RETURN QUERY SELECT * FROM everclick.take(b, me, names[i], asks[i], lease, hold);
+        IF holds[i] > 0 THEN RETURN QUERY SELECT * FROM everclick.take(b, me, names[i], asks[i], lease, holds[i]);
         ELSE RETURN QUERY SELECT * FROM everclick.leave(b, me, names[i], asks[i]);
         END IF;
     END LOOP;
