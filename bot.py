@@ -51,6 +51,7 @@ Glossary
 from __future__ import annotations
 
 import argparse
+import ast
 import asyncio
 import base64
 import binascii
@@ -3520,7 +3521,15 @@ class Context(EventContext):
     async def _send_first(self, kind: Any, body: JSON) -> hikari.Message | None:
         rest, token = self.app.rest, self._interaction.token
         if await self.app.web.answer(self.event.key, kind, body):
-            return None if kind is Reply.MODAL else await self._look_up(token)
+            try:
+                return None if kind is Reply.MODAL else await self._look_up(token)
+            except (hikari.NotFoundError, hikari.UnauthorizedError):
+                raise
+            except hikari.HTTPError as error:
+                if kind is Reply.MESSAGE_UPDATE:  # a change can be sent until it is certain, a reply would come twice
+                    raise
+                log.warning("%s: whether Discord has its answer is not known: %s", self.event.key, error)
+                return None
         if kind is Reply.MODAL:
             sent = await rest.create_modal_response(self.id, token, **body)
         else:
@@ -6085,8 +6094,8 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         ("check", check_bot, "look for mistakes without connecting to anything"),
         ("failed", manage_failed, "list the events whose handler failed, or retry or discard them"),
         ("commands", manage_commands, "show the commands that Discord lists, or send or delete them"),
-        ("trust", trust, "trust another key of a hook's sender than the one that is pinned"),
-        ("export", export, "print the records as JSON lines, also while the bot runs"),
+        ("trust", trust_key, "trust another key of a hook's sender than the one that is pinned"),
+        ("export", export_records, "print the records as JSON lines, also while the bot runs"),
         ("backup", back_up, "copy the database, also while the bot runs"),
         ("playground", run_playground, "run the bot in a local Discord in your browser, with no account"),
     ):
@@ -6166,6 +6175,15 @@ def check_bot(bot: BotFunction, options: argparse.Namespace) -> None:
         )
 
 
+def defined_twice(file: Path) -> Iterator[str]:
+    """Yield what is wrong where a file gives two functions or classes one name: the first is lost, whoever needs it."""
+    seen = dict[str, int]()
+    for node in ast.parse(file.read_text("utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            if (line := seen.setdefault(node.name, node.lineno)) != node.lineno:
+                yield f"{file.name}: {node.name} is there twice, in line {line} and {node.lineno}. Rename yours."
+
+
 def unlisted(app: App, bot: BotFunction) -> list[str]:
     """Return the names beside your_bot of what decorators marked and `app.add` was not given."""
     listed = {id(each.function) for each in (*app.commands.values(), *app.listeners.values(), *app.repeats.values())}
@@ -6196,7 +6214,7 @@ def manage_failed(_: BotFunction, options: argparse.Namespace) -> None:
         names = ", ".join(sorted(unknown))
         raise OperatorError(f"{names} is not on the failed list. `failed list` shows the keys of those that are.")
     if options.action != "list":
-        asyncio.run(order(store, options.action, options.keys))
+        asyncio.run(carry_order(store, options.action, options.keys))
         return
     for row in rows:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row.failed_at))
@@ -6206,7 +6224,7 @@ def manage_failed(_: BotFunction, options: argparse.Namespace) -> None:
     print(f"{len(rows)} failed events.")
 
 
-def trust(bot: BotFunction, options: argparse.Namespace) -> None:
+def trust_key(bot: BotFunction, options: argparse.Namespace) -> None:
     """Trust another key of a hook's sender, or of Discord."""
     config = Config.load(options.config, os.environ)
     bot(app := App(config))
@@ -6215,7 +6233,7 @@ def trust(bot: BotFunction, options: argparse.Namespace) -> None:
         raise OperatorError(f"{options.name} has no key that is pinned. Those that may: {', '.join(sorted(names))}.")
     if not re.fullmatch("[0-9a-f]{64}", options.key.lower()):
         raise OperatorError(f"{options.key} is no fingerprint. The log shows it, 64 digits, where a key is refused.")
-    asyncio.run(order(kept_store(options), "trust", [options.name, options.key.lower()]))
+    asyncio.run(carry_order(kept_store(options), "trust", [options.name, options.key.lower()]))
 
 
 async def visit(store: Store, work: Callable[[], Awaitable[T]]) -> T:
@@ -6298,7 +6316,7 @@ def described(name: str, about: str, options: Sequence[hikari.CommandOption]) ->
         yield printable(f"{name}  {about}")
 
 
-def export(_: BotFunction, options: argparse.Namespace) -> None:
+def export_records(_: BotFunction, options: argparse.Namespace) -> None:
     """Print records as JSON lines: name, key, version of the class, state."""
     store = kept_store(options)
     asyncio.run(visit(store, functools.partial(print_records, store, options.name)))
