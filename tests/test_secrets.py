@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import subprocess
 import sys
 import urllib.parse
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import hikari
@@ -27,21 +29,63 @@ TRACE = 5  # hikari's own level below DEBUG: every payload
 # That a leak is seen
 
 
-@pytest.fixture(scope="module")
-def leaky_run() -> subprocess.CompletedProcess[str]:
-    """The suite of leaks, run once. Its output shows secrets, so it is read past the eyes of this suite."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(ROOT / "tests" / "leaking.py")]
+Run = subprocess.CompletedProcess[str]
+
+
+def run_suite(file: Path, *options: str) -> Run:
+    """Run pytest on that file. Its output shows secrets, so it is read past the eyes of this suite."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options, str(file)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout
         output = process.stdout.read()
     return subprocess.CompletedProcess(command, process.returncode, output)
 
 
-def test_a_run_in_which_every_test_passes_fails_when_a_secret_was_seen(leaky_run: Any) -> None:
+@pytest.fixture(scope="module")
+def leaky_run() -> Run:
+    """The suite of leaks, run once."""
+    return run_suite(ROOT / "tests" / "leaking.py")
+
+
+def places(run: Run) -> set[tuple[str, str]]:
+    """Return where the run says that it has seen a secret, and in which test."""
+    return set(re.findall(r"^  (.+) has \S+, in (?:\S+::)?(\w*)$", run.stdout, re.MULTILINE))
+
+
+def check_that_it_fails_though_every_test_passes(run: Run) -> None:
     names = [name for name in dir(leaking) if name.startswith("test_")]
-    assert f"{len(names)} passed" in leaky_run.stdout, leaky_run.stdout
-    assert leaky_run.returncode == 1
-    assert "places show one" in leaky_run.stdout
+    assert f"{len(names)} passed" in run.stdout, run.stdout
+    assert run.returncode == 1
+    assert "places show one" in run.stdout
+
+
+def test_a_run_in_which_every_test_passes_fails_when_a_secret_was_seen(leaky_run: Run) -> None:
+    check_that_it_fails_though_every_test_passes(leaky_run)
+
+
+def test_so_does_a_run_on_workers_which_names_the_same_places(leaky_run: Run) -> None:
+    on_workers = run_suite(ROOT / "tests" / "leaking.py", "-n", "2")
+    check_that_it_fails_though_every_test_passes(on_workers)
+    assert places(on_workers) == places(leaky_run)
+
+
+DIES_ONCE = """
+import os, signal
+from pathlib import Path
+
+def test_that_takes_its_worker_with_it():
+    if not (mark := Path(__file__).with_name("died")).exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_worker_that_dies_untold_fails_the_run_though_its_test_passes_when_it_is_tried_again(tmp_path: Path) -> None:
+    (suite := tmp_path / "test_dies_once.py").write_text(DIES_ONCE)
+    run = run_suite(suite, "-p", "tests.leaks", "-n", "1", "--reruns", "1")
+    assert "1 passed, 1 rerun" in run.stdout, run.stdout
+    assert "secrets: 1 workers died before they told what they saw" in run.stdout
+    assert run.returncode == 1
 
 
 @pytest.mark.parametrize(
@@ -63,12 +107,11 @@ def test_a_run_in_which_every_test_passes_fails_when_a_secret_was_seen(leaky_run
         ("test_by_a_secret_of_another_kind", "log line (everclick)"),
     ],
 )
-def test_every_way_out_is_watched_and_the_test_is_named(test: str, where: str, leaky_run: Any) -> None:
-    told = [line for line in leaky_run.stdout.splitlines() if " has " in line and line.endswith(f"::{test}")]
-    assert [line for line in told if line.strip().startswith(where)], leaky_run.stdout
+def test_every_way_out_is_watched_and_the_test_is_named(test: str, where: str, leaky_run: Run) -> None:
+    assert (where, test) in places(leaky_run), leaky_run.stdout
 
 
-def test_what_holds_no_secret_is_not_told(leaky_run: Any) -> None:
+def test_what_holds_no_secret_is_not_told(leaky_run: Run) -> None:
     assert "::test_nothing\n" not in leaky_run.stdout
 
 
