@@ -106,8 +106,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         each.name == "both_modes" for each in test.own_markers
     )
     if is_meant and test.get_closest_marker("both_modes"):
-        only = test.get_closest_marker("gateway_only")
-        metafunc.parametrize("mode", ["gateway"] if only else ["gateway", "rest"], indirect=True)
+        modes = [mode for mode in ("gateway", "rest") if test.get_closest_marker(f"{mode}_only")]
+        metafunc.parametrize("mode", modes or ["gateway", "rest"], indirect=True)
 
 
 @pytest.fixture(autouse=True)

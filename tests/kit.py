@@ -245,6 +245,12 @@ def lose_answers(discord: Discord, *, code: int, times: int | None = 1) -> Fault
     return discord.delivery_faults.add(drop="answered", times=times)
 
 
+def be_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a bot over HTTP wait less: for an answer to what has none, and for one to arrive that does not."""
+    monkeypatch.setattr(bot, "FIRST_ANSWER_WITHIN_S", 0.3)
+    monkeypatch.setattr(bot, "ARRIVES_AFTER_S", (0, 0.1))
+
+
 # What is on a message
 
 

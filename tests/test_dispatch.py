@@ -20,6 +20,7 @@ from tests.kit import (
     Now,
     Play,
     at_rest,
+    be_quick,
     button_id,
     deliver,
     playing,
@@ -976,12 +977,6 @@ NOT_TO_BE_READ = {
     "NaN": raw("NaN"),
     "half a member": raw('{"a"'),
 }
-
-
-def be_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Wait less: over HTTP nobody answers what cannot be read, and no answer to what was forged arrives."""
-    monkeypatch.setattr(bot, "FIRST_ANSWER_WITHIN_S", 0.3)
-    monkeypatch.setattr(bot, "ARRIVES_AFTER_S", (0, 0.1))
 
 
 async def reading(self: Counting, ctx: ComponentContext) -> None:

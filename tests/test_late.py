@@ -13,7 +13,24 @@ import bot
 from bot import AutoDefer, CommandContext, ComponentContext
 from playground import Discord
 from playground.world import DISCORD_EPOCH_MS
-from tests.kit import Counting, Json, Play, at_rest, complaints, playing, posting, rows, running, until, view
+from tests.kit import (
+    Counting,
+    Json,
+    Now,
+    Play,
+    at_rest,
+    be_quick,
+    complaints,
+    lose_answers,
+    playing,
+    posting,
+    rows,
+    running,
+    until,
+    view,
+)
+
+pytestmark = pytest.mark.both_modes
 
 QUARTER = 15 * 60 + 1
 CALLBACK, WEBHOOK, CHANNEL = "/interactions/*", "/webhooks/*", "/channels/*"
@@ -26,11 +43,12 @@ def edits(discord: Discord, route: str) -> list[int]:
     return [each["status"] for each in made if each["route"].startswith(route.rstrip("*"))]
 
 
-def waiting(go_on: asyncio.Event) -> Callable[[Counting, ComponentContext], Awaitable[None]]:
-    """Return a handler that says so to Discord and waits before it counts."""
+def waiting(said: asyncio.Event, go_on: asyncio.Event) -> Callable[[Counting, ComponentContext], Awaitable[None]]:
+    """Return a handler that says so to Discord, knows that it arrived, and waits before it counts."""
 
     async def press(self: Counting, ctx: ComponentContext) -> None:
         await ctx.defer()
+        said.set()
         await go_on.wait()
         self.count += 1
         await ctx.rerender()
@@ -55,8 +73,10 @@ def posting_for_alice_alone(cls: type[bot.View]) -> Any:
 @pytest.mark.parametrize("deferred", [False, True])
 @pytest.mark.parametrize("ephemeral", [False, True])
 async def test_a_token_that_discord_takes_no_more_costs_one_edit_through_the_channel_where_there_is_one(
-    code: int, deferred: bool, ephemeral: bool, caplog: pytest.LogCaptureFixture
+    code: int, deferred: bool, ephemeral: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if not deferred:
+        be_quick(monkeypatch)
     async def press(self: Counting, ctx: ComponentContext) -> None:
         if deferred:
             await ctx.defer()
@@ -68,7 +88,7 @@ async def test_a_token_that_discord_takes_no_more_costs_one_edit_through_the_cha
         discord = play.discord
         if ephemeral:
             play = play.beside((await play.alice.command("secret")).message)  # noqa: PLW2901
-        fault = discord.faults.add(path=WEBHOOK if deferred else CALLBACK, code=code, times=None)
+        fault = refuse(discord, code, deferred, times=None)
         click = play.click()
         await until(lambda: fault.hits)
         await play.at_rest()
@@ -76,23 +96,32 @@ async def test_a_token_that_discord_takes_no_more_costs_one_edit_through_the_cha
         assert edits(discord, CHANNEL) == ([] if ephemeral else [200])
         assert fault.hits == 1
         discord.faults.clear()
-        assert click.state == ("deferred" if deferred else "pending")
+        discord.delivery_faults.clear()
+        assert click.state == ("deferred" if deferred else "failed" if Now.mode == "rest" else "pending")
         assert (await play.click()).state in ("answered", "deferred")
         await play.at_rest()
         assert [await play.count(), play.shown] == [2, 2]
     assert complaints(caplog) == []
 
 
+def refuse(discord: Discord, code: int, deferred: bool, times: int | None = 1) -> Any:
+    """Let Discord not take the next answers or, when they were promised before, what keeps the promise."""
+    if deferred:
+        return discord.faults.add(method="PATCH", path=WEBHOOK, code=code, times=times)
+    return lose_answers(discord, code=code, times=times)
+
+
 @pytest.mark.parametrize("ephemeral", [False, True])
 async def test_a_handler_that_ends_after_15_minutes_is_shown_through_the_channel_or_quietly_not(
     ephemeral: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    go_on = asyncio.Event()
-    cls = view(waiting(go_on))
+    said, go_on = asyncio.Event(), asyncio.Event()
+    cls = view(waiting(said, go_on))
     async with playing(cls, posting_for_alice_alone(cls)) as play:
         if ephemeral:
             play = play.beside((await play.alice.command("secret")).message)  # noqa: PLW2901
         assert (await play.click()).state == "deferred"
+        await said.wait()
         play.discord.clock.advance(QUARTER)
         go_on.set()
         await play.at_rest()
@@ -105,16 +134,17 @@ async def test_a_handler_that_ends_after_15_minutes_is_shown_through_the_channel
 async def test_a_reply_that_comes_after_15_minutes_is_left_and_the_click_counts(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    go_on = asyncio.Event()
+    said, go_on = asyncio.Event(), asyncio.Event()
 
     async def press(self: Counting, ctx: ComponentContext) -> None:
-        await waiting(go_on)(self, ctx)
+        await waiting(said, go_on)(self, ctx)
         await ctx.respond("counted", ephemeral=True)
         await ctx.respond("and to all")
 
     caplog.set_level("INFO", "everclick")
     async with playing(press) as play:
         assert (await play.click()).state == "deferred"
+        await said.wait()
         play.discord.clock.advance(QUARTER)
         go_on.set()
         await play.at_rest()
@@ -129,8 +159,11 @@ async def test_a_reply_that_comes_after_15_minutes_is_left_and_the_click_counts(
 @pytest.mark.parametrize("code", EXPIRED)
 @pytest.mark.parametrize("deferred", [False, True])
 async def test_a_command_whose_token_discord_takes_no_more_is_on_the_failed_list_as_expired(
-    code: int, deferred: bool
+    code: int, deferred: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if not deferred:
+        be_quick(monkeypatch)
+
     @bot.command("late", "Too late.")
     async def late(ctx: CommandContext) -> None:
         if deferred:
@@ -138,7 +171,7 @@ async def test_a_command_whose_token_discord_takes_no_more_is_on_the_failed_list
         await ctx.respond("at last")
 
     async with playing(Counting.press, late) as play:
-        fault = play.discord.faults.add(path=WEBHOOK if deferred else CALLBACK, code=code)
+        fault = refuse(play.discord, code, deferred)
         play.alice.start_command("late", {})
         await until(lambda: fault.hits)
         [failed] = await play.failed()
@@ -175,6 +208,7 @@ async def test_a_command_that_ends_after_15_minutes_is_expired_and_a_retry_answe
 # Answered already
 
 
+@pytest.mark.gateway_only  # a response is not refused
 async def test_a_click_that_discord_says_is_answered_already_fails_nothing() -> None:
     async def press(self: Counting, ctx: ComponentContext) -> None:
         self.count += 1
@@ -190,6 +224,7 @@ async def test_a_click_that_discord_says_is_answered_already_fails_nothing() -> 
         assert edits(play.discord, CHANNEL) == [200]
 
 
+@pytest.mark.gateway_only  # a response is not sent again
 async def test_a_command_whose_first_answer_took_place_unheard_is_answered_once_and_goes_on() -> None:
     @bot.command("say", "Say it.")
     async def say(ctx: CommandContext) -> None:
@@ -211,6 +246,28 @@ def is_refused(entry: Any) -> bool:
     return entry.data["route"].endswith("/callback") and entry.data["status"] == 400
 
 
+@pytest.mark.rest_only
+@pytest.mark.parametrize("deferred", [False, True])
+async def test_an_answer_that_nobody_can_say_the_arrival_of_is_not_given_again(
+    deferred: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    @bot.command("say", "Say it.")
+    async def say(ctx: CommandContext) -> None:
+        if deferred:
+            await ctx.defer()
+        await ctx.respond("said")
+
+    async with playing(Counting.press, say) as play:
+        await play.at_rest()
+        play.discord.faults.add(method="GET", path=WEBHOOK, status=501)
+        used = await play.alice.command("say")
+        await used.settled()
+        assert play.discord.text(used.message) == "said"
+        assert [await play.failed(), len(play.discord.messages())] == [[], 2]
+    [warning] = complaints(caplog)
+    assert warning.startswith(f"interaction:{used.interaction['id']}: whether Discord has its answer is not known: ")
+
+
 # `shown`
 
 
@@ -218,10 +275,11 @@ async def test_a_message_is_repaired_as_often_as_it_takes_with_longer_and_longer
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with playing(view(auto_defer=AutoDefer.OFF)) as play:
+        await play.at_rest()
         fault = play.discord.faults.add(path="/*", status=501, times=None)
         play.click()
         await until(lambda: fault.hits >= 3)
-        assert [await play.count(), play.shown] == [1, 0]
+        assert [await play.count(), play.shown] == [1, Now.mode == "rest"]  # the response arrived: the bot cannot know
         play.discord.faults.clear()
         await until(lambda: play.shown == 1)
         await play.at_rest()
@@ -263,6 +321,7 @@ async def test_what_15_minutes_of_outage_left_unshown_is_shown_by_the_next_proce
 # A click that is old when it arrives
 
 
+@pytest.mark.gateway_only  # over HTTP nothing comes late
 async def test_a_click_that_is_15_minutes_old_when_it_arrives_counts_and_its_message_follows(tmp_path: Path) -> None:
     cls, path = view(auto_defer=AutoDefer.UPDATE), tmp_path / "bot.db"
     async with Discord() as discord:
