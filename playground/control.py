@@ -322,7 +322,7 @@ class Page:
     async def _look_for_hooks(self) -> None:
         """Tell the pages when the bot has other hooks than before; while it does not run it is not asked."""
         bot = self.bot
-        if not self._queues or bot is None or bot.web_address is None or bot.status != "running":
+        if not self._queues or bot is None or bot.web_address is None or bot.pid is None:
             return
         known = await self._hooks.known(bot.web_address)
         if known is not None and known != self._known:
