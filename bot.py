@@ -5299,7 +5299,7 @@ class Web:
                 del self._deliveries[event.key]
                 delivery.is_written(False)
 
-    async def answer_again(self, key: EventKey, _: Delivery) -> web.Response | None:
+    async def answer_again(self, key: EventKey, delivery: Delivery) -> web.Response | None:
         """Return the response that a copy gets, or None when the first delivery's is still to come."""
         known = await self._app.store.answer(key)
         return http_response(known) if known else None
@@ -5686,7 +5686,7 @@ class App:
         finally:
             self._displays.pop(id).ended.set()
 
-    async def let_display_begin(self, _: ComponentContext) -> None:
+    async def let_display_begin(self, click: ComponentContext) -> None:
         """Wait until what the click shows is on its way."""
         await asyncio.sleep(0)
 
