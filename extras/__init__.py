@@ -6,6 +6,7 @@ This file says what a store promises that several processes use at once, beyond 
 from __future__ import annotations
 
 import contextlib
+import re
 import urllib.parse
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -92,12 +93,24 @@ class SharedStore(bot.Store):
         """
 
 
-def place_of(url: str) -> str:
-    """Return the URL as messages may show it: without user, password and parameters."""
+HOSTS = re.compile(r"(([\w.-]+|\[[\da-fA-F:.%]+\])?(:\d+)?(,|$))*")
+
+
+def is_plain(url: str) -> bool:
+    """Return whether its parts are what they seem to be.
+
+    An unescaped "/", "?", "#" or "@" in a password makes a part of it a host, whose name would be asked for.
+    """
     with contextlib.suppress(ValueError):
         parts = urllib.parse.urlsplit(url)
-        # An unescaped "/", "?", "#" or "@" in a password would make a part of it a host or a path.
-        if parts.hostname and url.count("@") == parts.netloc.count("@") <= 1 and not parts.fragment:
-            port = f":{parts.port}" if parts.port else ""
-            return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
-    return f"the server of {url.partition(':')[0]}:// in STORE"
+        hosts = parts.netloc.rpartition("@")[2]
+        return bool(url.count("@") == parts.netloc.count("@") <= 1 and "#" not in url and HOSTS.fullmatch(hosts))
+    return False
+
+
+def place_of(url: str) -> str:
+    """Return the URL as messages may show it: without user, password and parameters."""
+    if not is_plain(url):
+        return f"the server of {url.partition(':')[0]}:// in STORE"
+    parts = urllib.parse.urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -14,7 +14,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
 import bot
 from bot import CommitUnknownError, OperatorError, OutageError, StoreError
-from extras import place_of
+from extras import is_plain, place_of
 
 log = logging.getLogger("everclick")
 
@@ -67,6 +67,13 @@ def explain(error: BaseException, place: str) -> str:
     return bot.redact(f"{place} {problem} ({text}). {remedy}.")
 
 
+async def hang_up(db: Connection) -> None:
+    """Close a connection, which may be lost already."""
+    with contextlib.suppress(*LOST):
+        await db.close(timeout=1)
+    db.terminate()
+
+
 class PostgresLink:
     """One process's way to a server: makes its connections, and tells when the server goes away and comes back."""
 
@@ -83,6 +90,8 @@ class PostgresLink:
         # A process that is stopped in the middle of a transaction holds others up no longer than by its leases.
         idle = {"idle_in_transaction_session_timeout": f"{round(1_000 * self._lease_s)}", "application_name": name}
         try:
+            if not is_plain(self._url):
+                raise ValueError
             db = await driver.connect(self._url, timeout=self._lease_s, server_settings={**SESSION, **idle})
         except ValueError:  # its text may show the password
             wanted = "postgresql://user:password@host:5432/database, with what is special in the password as %40, say"
@@ -122,7 +131,7 @@ class PostgresLink:
                 await look_at_settings(db, self.place)
                 await migrate(db, self.place)
             finally:
-                await db.close(timeout=self._lease_s)
+                await hang_up(db)
         except (asyncpg.PostgresError, *LOST) as error:
             is_outage = isinstance(error, (*LOST, pg.TooManyConnectionsError))
             raise (OutageError if is_outage else OperatorError)(explain(error, self.place)) from error
@@ -221,10 +230,9 @@ class Line:
 
     async def close(self) -> None:
         self._closed = True
-        with contextlib.suppress(*LOST):
-            if self._db:
-                await self._db.close(timeout=1)
-        self._drop()
+        db, self._db = self._db, None
+        if db:
+            await hang_up(db)
 
 
 async def look_at_settings(db: Connection, place: str) -> None:
