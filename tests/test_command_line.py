@@ -248,6 +248,17 @@ def test_check_names_what_is_wrong(things: list[Any], sentences: list[str], here
     assert (done.code, done.out, done.err.splitlines()) == (2, "", sentences)
 
 
+def test_check_names_what_takes_the_place_of_something_else(here: Here, tmp_path: Path) -> None:
+    text = BOT.read_text("utf-8")
+    (tmp_path / "bot.py").write_text(text.replace("\ndef your_bot(", "\ndef main() -> None: ...\n\n\ndef your_bot(", 1))
+    lines = (tmp_path / "bot.py").read_text().splitlines()
+    ours, theirs = (number for number, line in enumerate(lines, 1) if line.startswith("def main("))
+    done = subprocess.run(
+        [sys.executable, "bot.py", "check"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == f"bot.py: main is there twice, in line {ours} and {theirs}. Rename yours.\n"
+
+
 async def swapped(event: hikari.MemberCreateEvent, ctx: bot.EventContext) -> None: ...
 async def alone(event: hikari.MemberCreateEvent) -> None: ...
 async def tick(ctx: bot.EventContext, more: int) -> None: ...

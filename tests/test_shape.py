@@ -29,7 +29,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 # Lines of code: blank lines and prose are free, or the budgets would be kept by cutting what explains.
-FILE_LINES_MAX = 4500
+FILE_LINES_MAX = 4600
 SECTION_LINES_MAX = 430
 FUNCTION_LINES_MAX = 60
 FUNCTION_LINES_MEDIAN_BELOW = 9
@@ -809,7 +809,7 @@ def long(lines: int) -> str:
 
 
 BAD: list[tuple[Rule, str, str]] = [
-    (file_too_long, "pass\n" * 4501, "line 4501: the file has 4501 lines of code"),
+    (file_too_long, "pass\n" * 4601, "line 4601: the file has 4601 lines of code"),
     (sections_too_long, GOOD + "x = 1\n" * 430, "section 2 has 432 lines of code"),
     (sections_too_long, "pass\n" * 431 + GOOD, "section 0 has"),
     (functions_too_long, long(61), "line 1: f has 61 lines"),
