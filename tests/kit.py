@@ -238,11 +238,25 @@ async def deliver(discord: Discord, payload: Any) -> int | None:
         return answer.status
 
 
-def lose_answers(discord: Discord, *, code: int, times: int | None = 1) -> Fault | DeliveryFault:
-    """Let Discord not take the next first answers: callbacks are refused with the code, responses are not read."""
+def lose_answers(
+    discord: Discord, *, code: int | None = None, status: int | None = None, times: int | None = 1
+) -> Fault | DeliveryFault:
+    """Let Discord not take the next first answers: callbacks are refused with that, responses are not read."""
     if Now.mode == "gateway":
-        return discord.faults.add(path="/interactions/*", code=code, times=times)
+        return discord.faults.add(path="/interactions/*", code=code, status=status, times=times)
     return discord.delivery_faults.add(drop="answered", times=times)
+
+
+def delay_answer(discord: Discord, seconds: float) -> Fault | DeliveryFault:
+    """Let the next first answer be a while on its way to Discord."""
+    if Now.mode == "gateway":
+        return discord.faults.add(path="/interactions/*", delay_s=seconds)
+    return discord.delivery_faults.add(delay_s=seconds)
+
+
+def path_of_answers() -> str:
+    """Return the path of the requests that tell the bot whether its first answers arrived: callbacks, or looks."""
+    return "/interactions/*" if Now.mode == "gateway" else "/webhooks/*"
 
 
 def be_quick(monkeypatch: pytest.MonkeyPatch) -> None:

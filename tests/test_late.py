@@ -77,6 +77,7 @@ async def test_a_token_that_discord_takes_no_more_costs_one_edit_through_the_cha
 ) -> None:
     if not deferred:
         be_quick(monkeypatch)
+
     async def press(self: Counting, ctx: ComponentContext) -> None:
         if deferred:
             await ctx.defer()
