@@ -19,7 +19,7 @@ from redis.backoff import NoBackoff
 
 import bot
 from bot import CommitUnknownError, OperatorError, StoreError
-from extras import place_of
+from extras import is_plain, place_of
 
 log = logging.getLogger("everclick")
 
@@ -49,6 +49,7 @@ class RedisLink:
         self._away, self._heard_at, self._back_at = False, 0.0, -lease_s
         self._waits_for_disk, self._closed = False, False
         self._pool: Any = None
+        self._slots = asyncio.Semaphore(CONNECTIONS_MAX)
 
     async def open(self, *first: bytes) -> list[Any]:
         """Connect, see whether the server will do, and return the results of some operations.
@@ -71,17 +72,18 @@ class RedisLink:
             raise (bot.OutageError if is_outage else OperatorError)(self.explain(error)) from error
 
     def _make_pool(self) -> Any:
-        within = self._answer_within_s
         try:
-            settings: dict[str, Any] = {**parse_url(self._url), "max_connections": CONNECTIONS_MAX, "timeout": within}
-            settings |= {"socket_timeout": within, "socket_connect_timeout": within, "decode_responses": False}
-            # Sent again by redis-py itself, an operation would be done twice. And with protocol 3 it does not look
-            # whether a connection was closed while it was not used.
-            settings |= {"retry": Retry(NoBackoff(), 0), "protocol": 2}
-            return redis.asyncio.BlockingConnectionPool(**settings)
-        except (ValueError, TypeError):  # its text may show the password
-            wanted = "redis://user:password@host:6379/0, with special characters of the password percent-encoded"
-            raise OperatorError(f"STORE is no address of a Redis server. Write {wanted}.") from None
+            settings: dict[str, Any] = {**parse_url(self._url), "decode_responses": False}
+            # Sent again by redis-py itself, an operation would be done twice. With protocol 3 it does not look whether
+            # a connection was closed while it was not used; and with a time limit it loses cancellations (Python 3.11).
+            settings |= {"retry": Retry(NoBackoff(), 0), "protocol": 2, "socket_timeout": None}
+            settings |= {"socket_connect_timeout": self._answer_within_s}
+            if is_plain(self._url):
+                return redis.asyncio.ConnectionPool(**settings)
+        except (ValueError, TypeError):
+            pass  # its text may show the password
+        wanted = "redis://user:password@host:6379/0, with special characters of the password percent-encoded"
+        raise OperatorError(f"STORE is no address of a Redis server. Write {wanted}.")
 
     async def _examine(self) -> None:
         """Raise OperatorError when the server is too old, and warn of what makes it lose what was accepted."""
@@ -111,11 +113,12 @@ class RedisLink:
 
     @contextlib.asynccontextmanager
     async def _connection(self) -> AsyncGenerator[Any]:
-        connection: Any = await self._pool.get_connection()
-        try:
-            yield connection
-        finally:
-            await self._pool.release(connection)
+        async with self._slots:
+            connection: Any = await self._pool.get_connection()
+            try:
+                yield connection
+            finally:
+                await self._pool.release(connection)
 
     async def ask(self, *operations: bytes, epoch: int = -1) -> list[Any]:
         """Have the operations done in one step and return their results, StoreErrors among them.
@@ -135,7 +138,7 @@ class RedisLink:
                 return [StoreError(self.explain(each)) if isinstance(each, Exception) else each for each in results]
             except exceptions.ResponseError as error:
                 raise StoreError(self.explain(error)) from error
-            except (exceptions.ConnectionError, exceptions.TimeoutError, OSError) as error:
+            except (exceptions.RedisError, OSError) as error:
                 self._note_silence(error)
                 if sent and not isinstance(error, exceptions.BusyLoadingError):
                     raise CommitUnknownError(self.explain(error, "may or may not have the last changes")) from error
@@ -147,16 +150,16 @@ class RedisLink:
 
     async def _exchange(self, connection: Any, epoch: int, operations: Sequence[bytes]) -> list[Any]:
         arguments = (*self._arguments, epoch, *operations)
-        await connection.send_command("EVALSHA", self._sha, *arguments)
-        try:
-            results = await connection.read_response()
-        except exceptions.NoScriptError:  # the server was started again; nothing was done
-            await connection.send_command("EVAL", self._script, *arguments)
-            results = await connection.read_response()
-        if self._waits_for_disk and epoch >= 0:
-            await connection.send_command("WAITAOF", 1, 0, round(1000 * self._answer_within_s))
-            if not (await connection.read_response())[0]:
-                raise exceptions.TimeoutError("it is not on disk")
+        async with asyncio.timeout(self._answer_within_s):
+            await connection.send_command("EVALSHA", self._sha, *arguments)
+            try:
+                results = await connection.read_response()
+            except exceptions.NoScriptError:  # the server was started again; nothing was done
+                await connection.send_command("EVAL", self._script, *arguments)
+                results = await connection.read_response()
+            if self._waits_for_disk and epoch >= 0:
+                await connection.send_command("WAITAOF", 1, 0, 0)
+                await connection.read_response()
         return results
 
     def _note_answer(self) -> None:
@@ -196,7 +199,7 @@ class RedisLink:
                 await heard.subscribe(channel)
                 is_answered = True
                 while True:
-                    message = await heard.get_message(timeout=self._answer_within_s)
+                    message: Any = await heard.get_message(timeout=self._answer_within_s)
                     if message and message["type"] in ("subscribe", "message"):
                         yield message["data"].decode() if message["type"] == "message" else ""
                     elif not message and not is_answered:

@@ -276,7 +276,8 @@ class RedisStore(SharedStore):
                     told = self._waiting[waiter] = asyncio.get_running_loop().create_future()
                     token, again_ms = await self._write("lease", name, waiter)
                     with contextlib.suppress(TimeoutError):  # the holder may have died, or what we are told got lost
-                        token = token or await asyncio.wait_for(told, again_ms / 1000 + 0.001)
+                        async with asyncio.timeout(again_ms / 1000 + 0.001):
+                            token = token or await told
                     if token:
                         return token
         except TimeoutError:
@@ -403,8 +404,9 @@ class RedisStore(SharedStore):
         zset, where, limit = "records", Place(query.channel or 0, query.message or 0), query.limit
         if query.channel is not None or query.message is not None:
             zset = f"channel:{where.channel}" if query.message is None else f"message:{where.message}"
-            limit = 1 << 31 if query.by else limit  # few are shown in one place
         name = quoted(query.name)
+        if query.by and (zset != "records" or query.after is not None):
+            limit = 1 << 31  # to be put in order here: there are few in one place, and nobody pages through the highest
         top = query.by and zset == "records" and f"top:{name}:{quoted(query.by)}:{query.prefix}"
         head = f"{name}:{query.prefix}"
         rows = await self._read("find", self._now(), limit, zset, [*key_ranges(query)], top or False, head)
@@ -412,6 +414,7 @@ class RedisStore(SharedStore):
         if query.channel is not None:
             found = [each for each in found if each.place and each.place.channel == query.channel]
         if query.by:
+            found = [each for each in found if query.after is None or each.id.key > query.after]
             found.sort(key=lambda each: (-numbers_in(each.data).get(query.by, -math.inf), each.id.key))
         return found[: query.limit]
 
