@@ -3,6 +3,7 @@
 import inspect
 import os
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,8 @@ def refuse_strangers(event: str, args: tuple[Any, ...]) -> None:
 
 
 sys.addaudithook(refuse_strangers)
+# Nothing here speaks TLS, and a third of what it costs to run a bot would be to read the machine's certificates.
+pytest.MonkeyPatch().setattr(ssl.SSLContext, "load_default_certs", lambda *_: None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

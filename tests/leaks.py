@@ -42,8 +42,8 @@ class Leaks:
         self.found: Counter[str] = Counter()
         self.texts, self.characters = Counter[str](), 0
         self.tokens_of_workers = 0
-        self.silent_workers = 0
-        """How many died before they told what they saw: that may have been a secret."""
+        self.workers_untold = 0
+        """How many workers have not told what they saw: a secret, maybe."""
         self._issued = 0
 
     def look(self, text: str | bytes, where: str) -> None:
@@ -77,11 +77,9 @@ class Leaks:
             "tokens": len(TOKENS_ISSUED),
         }
 
-    def add_worker(self, seen: dict[str, Any] | None) -> None:
-        """Add what a worker saw; None: it died before it told."""
-        if seen is None:
-            self.silent_workers += 1
-            return
+    def add_worker(self, seen: dict[str, Any]) -> None:
+        """Add what a worker saw."""
+        self.workers_untold -= 1
         self.found.update(seen["found"])
         self.texts.update(seen["texts"])
         self.characters += seen["characters"]
@@ -90,17 +88,18 @@ class Leaks:
     @property
     def is_clean(self) -> bool:
         """Whether everything was looked at and no secret was seen."""
-        return not self.found and not self.silent_workers
+        return not self.found and not self.workers_untold
 
     def told(self) -> list[str]:
         """Return the lines for the end of the run."""
         kinds = ", ".join(f"{count:,} x {kind}" for kind, count in self.texts.most_common())
         tokens = len(TOKENS_ISSUED) + self.tokens_of_workers
-        lines = [f"secrets: {self.silent_workers} workers died before they told what they saw"]
-        lines = lines if self.silent_workers else []
-        if not self.found:
-            return [*lines, f"secrets: none in {self.characters:,} characters ({kinds}); {tokens:,} tokens issued"]
-        return [*lines, f"secrets: {len(self.found)} places show one", *(f"  {each}" for each in self.found)]
+        if self.found:
+            lines = [f"secrets: {len(self.found)} places show one", *(f"  {each}" for each in self.found)]
+        else:
+            lines = [f"secrets: none in {self.characters:,} characters ({kinds}); {tokens:,} tokens issued"]
+        untold = f"secrets: {self.workers_untold} workers ended and did not tell what they saw"
+        return [*lines, untold] if self.workers_untold else lines
 
 
 def readings(text: str) -> Iterator[str]:
@@ -256,16 +255,25 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Fail the run when a secret was seen; a worker tells the run, which fails."""
-    if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["leaks"] = LEAKS.for_the_run()
+    output: dict[str, Any] | None = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["leaks"] = LEAKS.for_the_run()
     elif not LEAKS.is_clean:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.hookimpl(optionalhook=True)
+def pytest_testnodeready() -> None:
+    """Expect a worker to tell what it saw."""
+    LEAKS.workers_untold += 1
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Take what a worker saw, when it has ended."""
-    LEAKS.add_worker(getattr(node, "workeroutput", {}).get("leaks"))
+    """Take what a worker saw, when it has ended. One that was killed says nothing."""
+    output: dict[str, Any] = getattr(node, "workeroutput", {})
+    if "leaks" in output:
+        LEAKS.add_worker(output["leaks"])
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

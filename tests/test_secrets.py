@@ -11,7 +11,6 @@ import sys
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import hikari
 import pytest
@@ -84,7 +83,7 @@ def test_a_worker_that_dies_untold_fails_the_run_though_its_test_passes_when_it_
     (suite := tmp_path / "test_dies_once.py").write_text(DIES_ONCE)
     run = run_suite(suite, "-p", "tests.leaks", "-n", "1", "--reruns", "1")
     assert "1 passed, 1 rerun" in run.stdout, run.stdout
-    assert "secrets: 1 workers died before they told what they saw" in run.stdout
+    assert "secrets: 1 workers ended and did not tell what they saw" in run.stdout
     assert run.returncode == 1
 
 
