@@ -856,8 +856,8 @@ async def test_a_page_is_told_of_the_bots_hooks_and_calls_them(
         bot = await discord.start_bot(BOT, web=True, env={"HOOKS": '{"deploy": "standard", "repo": "github"}'})
         listed = [{"name": "deploy", "scheme": "standard"}, {"name": "repo", "scheme": "github"}]
         assert (await page.next("hooks"))["hooks"] == listed
-        await page.send(do="hook", request=2, name="deploy", body='{"version":  3}')
         await asyncio.sleep(0.3)  # the bot is asked many times, the page is told once
+        await page.send(do="hook", request=2, name="deploy", body='{"version":  3}')
         answer = {"type": "hook", "request": 2, "status": 200, "text": "OK", "body": {"took": {"version": 3}}}
         while (told := json.loads(await page.ws.receive_str()))["type"] != "hook":
             assert told["type"] in ("log", "bot", "commands"), told
