@@ -1158,6 +1158,8 @@ async def test_a_hook_is_called_with_the_keyboard_alone(pages: Pages) -> None:
     await expect(panel.send).to_have_attribute("aria-busy", "true")
     await page.keyboard.press("Control+Enter")
     panel.reply({"request": -1}, 500, "of another page")
+    await script.settled()
+    assert await panel.status.text_content() == ""
     panel.reply(asked, 202, "Accepted", {"accepted": "hook:repo:1"})
     await expect(panel.status).to_have_text("202 Accepted")
     await expect(panel.answer).to_have_text('{\n  "accepted": "hook:repo:1"\n}')
