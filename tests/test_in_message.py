@@ -40,6 +40,8 @@ from tests import kit
 from tests.kit import Counting, Json, Play, button_id, check_says, playing, shown, start, until, variant
 from tests.test_views import STATES, Everything
 
+pytestmark = pytest.mark.both_modes
+
 PLACE = Place(1, 2, False, 3)
 KEPT = RecordId("carrying", "~2")
 
@@ -318,6 +320,21 @@ async def test_a_click_on_an_older_state_counts_on_the_newest() -> None:
         assert play.shown == 4
 
 
+@pytest.mark.rest_only
+async def test_a_click_whose_answer_is_lost_counts_and_so_do_those_behind_it() -> None:
+    async with playing(in_message()) as play:
+        kit.lose_answers(play.discord)
+        lost, *others = [play.click(f"person{number}") for number in range(4)]
+        assert [(await lost).state, *[(await each).state != "failed" for each in others]] == [
+            "failed",
+            True,
+            True,
+            True,
+        ]
+        assert not await play.failed()
+        await until(lambda: play.shown == 4)
+
+
 async def test_what_failed_and_is_tried_again_much_later_counts_on_what_the_message_is_by_then() -> None:
     async def press(self: Any, ctx: ComponentContext) -> None:
         if ctx.user.username == "bob" and not ctx.retried:
@@ -339,6 +356,7 @@ async def test_what_failed_and_is_tried_again_much_later_counts_on_what_the_mess
 # Restarts and versions
 
 
+@pytest.mark.gateway_only  # the crash tests do it in both modes
 async def test_a_message_goes_on_where_it_was_after_kill_9(tmp_path: Path) -> None:
     async with Discord() as discord:
         alice = discord.user("alice")

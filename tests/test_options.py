@@ -16,6 +16,8 @@ from tests import kit, openapi
 from tests.kit import Json
 from tests.test_commands import command, why_refused, with_option
 
+pytestmark = pytest.mark.both_modes
+
 REQUEST = "/paths/~1applications~1{application_id}~1commands/put/requestBody/content/application~1json/schema"
 
 

@@ -1,7 +1,7 @@
 """A counter that kills itself once, at the point that the file `armed` beside the database names.
 
 The points: before and after each transaction is committed, named after what is in it; before and after each request to
-Discord, named after its route; and one inside a handler.
+Discord, named after its route, and each first answer over HTTP, named as its callback would be; and one inside a handler.
 """
 
 from __future__ import annotations
@@ -149,6 +149,8 @@ COMMITS = {
     "discard_failed": "a discard",
     "move_cursor": "a cursor",
     "note_shown": "what is shown",
+    "note_answer": "an answer",
+    "pin": "a key",
 }
 
 
@@ -204,13 +206,23 @@ async def request(self: Any, route: Any, original: Any = hikari.impl.RESTClientI
     return answer
 
 
+async def give(self: Any, answer: bytes, original: Any = bot.Delivery.give) -> bool:
+    """Name the points of a first answer over HTTP as those of a callback."""
+    name = f"callback {bot.read_json(answer)['type']}"
+    reach(f"before {name}")
+    is_written = await original(self, answer)
+    reach(f"after {name}")
+    return is_written
+
+
 def wrap() -> None:
-    store, rest, module = (SQLiteStore, hikari.impl.RESTClientImpl, bot)
+    store, rest, module, delivery = (SQLiteStore, hikari.impl.RESTClientImpl, bot, bot.Delivery)
     for owner, name, wrapper in (
         (store, "_write", write),
         (store, "_write_later", write_later),
         (module, "run_batch", run_batch),
         (rest, "_request", request),
+        (delivery, "give", give),
     ):
         setattr(owner, name, wrapper)
 

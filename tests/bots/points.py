@@ -60,10 +60,10 @@ async def request(self: Any, route: Any, original: Any = hikari.impl.RESTClientI
     return answer
 
 
-async def give(self: Any, *given: Any, original: Any = bot.Delivery.give) -> bool:
+async def give(self: Any, answer: bytes, original: Any = bot.Delivery.give) -> bool:
     """Be the way of an answer over HTTP."""
     reach("before the answer")
-    is_written = await original(self, *given)
+    is_written = await original(self, answer)
     reach("after the answer")
     return is_written
 
