@@ -5124,7 +5124,8 @@ def read_hook(function: Handler) -> Hook:
     made: Hook = function.__dict__["hook"]
     check_parameters(function, "ctx: EventContext", "body: dict")
     place = f"hook {made.name!r}"
-    insist(place, (NAME.fullmatch(made.name), " is no name. Use up to 32 of a-z, 0-9 and _, a letter first."))
+    named = NAME.fullmatch(made.name) and made.name[0] != "_"  # or its key could be pinned as Discord's
+    insist(place, (named, " is no name. Use up to 32 of a-z, 0-9 and _, a letter first."))
     insist(place, (made.sign in ("standard", "ed25519", "github"), f": sign={made.sign!r} is no way to sign."))
     insist(place, (made.per_minute > 0, ": per_minute is 1 at least."))
     try:
