@@ -285,7 +285,8 @@ class Machine:
     async def stop_proxy(self, name: str) -> None:
         """End it."""
         process = self._proxies.pop(name)
-        process.terminate()
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            process.terminate()
         await process.communicate()
 
     async def _spawn_proxy(self, name: str, *words: str) -> asyncio.subprocess.Process:
@@ -307,8 +308,9 @@ class Machine:
     def _write_nginx_conf(self) -> Path:
         """Write what stands around the page's file on a real machine."""
         file, temporary = self.root / "nginx.conf", self.root / "nginx"
-        kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-        here = [f"{kind}_temp_path {temporary}/{kind};" for kind in kinds if kind in ("client_body", "proxy")]
+        about = subprocess.run([str(BINARIES["nginx"]), "-V"], capture_output=True, text=True, check=True).stderr
+        kinds = [kind.replace("-", "_") for kind in re.findall(r"--http-([\w-]+)-temp-path", about)]
+        here = [f"{kind}_temp_path {temporary}/{kind};" for kind in kinds]
         user = "user root;" if os.name == "posix" and os.geteuid() == 0 else ""
         lines = [user, "daemon off;", f"pid {temporary}/pid;", "error_log stderr warn;", "events {}", "http {"]
         file.write_text(
