@@ -83,10 +83,7 @@ def check(config: bot.Config) -> None:
         "",
         (not config.run or config.mode != "rest" or "web" in parts, f"RUN={config.run} does nothing in MODE=rest."),
         ("web" not in parts or config.has_web, f"RUN={config.run} needs a place to listen. Write WEB_PORT=8080, say."),
-        (
-            highest < config.shard_count,
-            f"SHARDS={config.shards}: of SHARD_COUNT={config.shard_count} none is {highest}.",
-        ),
+        (highest < config.shard_count, f"SHARDS={config.shards} needs SHARD_COUNT={highest + 1}, or more."),
     )
 
 

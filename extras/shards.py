@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("everclick")
 
 BALANCE_EVERY_S = 0.5
+SEEN_AFTER_S = 2 * BALANCE_EVERY_S  # what a process tells has been seen by the others then
 TELL_EVERY_S = 1.5
 GONE_AFTER_S = 5.0  # without a word; its leases end then too
 FORGOTTEN_AFTER_S = 60.0
@@ -77,14 +78,22 @@ class Neighbours:
             owner: (saved.version, now if saved.version != seen[owner][0] else seen[owner][1])
             for owner, saved in others.items()
         }
-        alive = [owner for owner, (_, at) in self._seen.items() if now < at + GONE_AFTER_S]
-        return {owner: bot.read_json(others[owner].data) for owner in alive}
+        gone = [owner for owner, (_, at) in self._seen.items() if now >= at + GONE_AFTER_S]
+        for owner in gone:  # or it would seem alive for so long to every newcomer
+            await self._forget(others.pop(owner))
+        return {owner: bot.read_json(saved.data) for owner, saved in others.items()}
 
     async def leave(self) -> None:
-        """Say that this process has no shards any more, before they are let go: the others wait for them then."""
+        """Say that this process has no shards any more, and return when the others have seen it and wait for them."""
+        others = await self.look()
         if self._version:
-            with contextlib.suppress(StateConflictError):
-                await self._store.commit([Saved(self._id, self._version, 1, b"", 0, None, None)], None)
+            await self._forget(Saved(self._id, self._version, 1, b"", 0, None, None))
+        if others:
+            await asyncio.sleep(SEEN_AFTER_S)
+
+    async def _forget(self, saved: Saved) -> None:
+        with contextlib.suppress(StateConflictError):
+            await self._store.commit([saved._replace(data=b"")], None)
 
 
 class SharedShard(bot.Shard):
@@ -278,20 +287,21 @@ class SharedGateway(bot.Gateway):
     # How they are divided
 
     async def _balance(self) -> None:
-        me = self._store.owner
+        me, given_up = self._store.owner, set[int]()
         while True:
-            await self._neighbours.tell([*self._owned])
+            await self._neighbours.tell([*self._owned.keys() - given_up])
             await asyncio.sleep(BALANCE_EVERY_S)
+            given_up &= self._owned.keys()
             others = await self._neighbours.look()
             share = shares({me: [*self._owned], **others}, self._count)[me]
             taken = {*self._carriers, *(number for shards in others.values() for number in shards)}
             free = [number for number in range(self._count) if number not in taken]
             for number in free[: max(share - len(self._carriers), 0)]:
                 self._begin(number)
-            if len(self._owned) > share and len(self._carriers) == len(self._owned):  # one after the other
-                number = max(self._owned)
+            if len(self._owned) > share and not free and not given_up:  # one after the other
+                given_up.add(number := max(self._owned))
                 log.info("%d processes run the gateway: shard %d is given up", len(others) + 1, number)
-                self._carriers[number].cancel()
+                asyncio.get_running_loop().call_later(SEEN_AFTER_S, self._carriers[number].cancel)
 
     async def identify_turn(self, shard: int) -> None:
         """Wait until the shard may IDENTIFY: one per 5 s and bucket over all processes."""

@@ -1,4 +1,4 @@
-"""Counters that several processes of the bot have. PAUSE_S is how long a click takes; DIES=commit: to the commit."""
+"""Counters that several processes of the bot have. A click takes PAUSE_S; DIES=commit: it is the last one."""
 
 from __future__ import annotations
 
@@ -57,6 +57,17 @@ async def who(ctx: bot.CommandContext) -> None:
     await ctx.respond(f"{os.getpid()}")
 
 
+@bot.command("break", "Fail.")
+async def break_(ctx: bot.CommandContext) -> None:
+    raise ValueError("as asked")
+
+
+@bot.hook("note")
+async def note(ctx: bot.EventContext, body: dict[str, int]) -> None:
+    total = await ctx.record(Total, "note")
+    total.clicks += body["by"]
+
+
 @bot.every(1)
 async def tick(ctx: bot.EventContext) -> None:
     total = await ctx.record(Total, "tick")
@@ -70,7 +81,7 @@ async def commit_and_die(self: Any, *given: Any, original: Any = bot.App.commit,
 
 
 def my_bot(app: bot.App) -> None:
-    app.add(Total, Poll, Kept, poll, kept, who)
+    app.add(Total, Poll, Kept, poll, kept, who, break_, note)
     if "TICKS" in os.environ:
         app.add(tick)
     if os.environ.get("DIES") == "commit":
