@@ -1,7 +1,7 @@
 """A counter that kills itself once, at the point that the file `armed` beside the database names.
 
 The points: before and after each transaction is committed, named after what is in it; before and after each request to
-Discord, named after its route, and each first answer over HTTP, named as its callback would be; and one inside a handler.
+Discord, named after its route, and each first answer over HTTP, named as its callback would be; and one in a handler.
 """
 
 from __future__ import annotations
