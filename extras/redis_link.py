@@ -30,11 +30,11 @@ RETRY_AFTER_MAX_S = 1.0
 
 REMEDIES = (
     ("OOM|maxmemory", "has no memory left", "Raise its maxmemory; nothing that was accepted is lost"),
-    ("READONLY", "is a replica, which cannot be written", "Set STORE to its primary"),
+    ("READ.?ONLY", "is a replica, which cannot be written", "Set STORE to its primary"),
     ("MISCONF|NOREPLICAS", "refuses to write", "See in its log what is wrong with its disk or its replicas"),
     ("NOAUTH|WRONGPASS|NOPERM|password|Authentication", "refuses the bot", "See the user and the password in STORE"),
     ("MOVED|CROSSSLOT|CLUSTER", "is a part of a cluster", "Set STORE to a server that has all keys"),
-    ("LOADING|onnect|losed|imeout|Errno", "cannot be reached", "See that it runs and that STORE has its address"),
+    ("LOADING|connect|closed|timeout|errno", "cannot be reached", "See that it runs and that STORE has its address"),
     ("", "cannot be used", "See its log"),
 )
 
@@ -184,8 +184,8 @@ class RedisLink:
 
     def explain(self, error: Exception, problem: str = "") -> str:
         """Return the sentence for an operator: problem, place, remedy."""
-        text = " ".join(str(error).split())[:200] or type(error).__name__
-        _, usual, remedy = next(row for row in REMEDIES if re.search(row[0], f"{text} {type(error).__name__}"))
+        text = re.sub(r"^@user_script: \d+: -?", "", " ".join(str(error).split()))[:200] or type(error).__name__
+        _, usual, remedy = next(row for row in REMEDIES if re.search(row[0], f"{text} {type(error).__name__}", re.I))
         return bot.redact(f"{self.place} {problem or usual} ({text}). {remedy}.")
 
     async def listen(self, channel: str) -> AsyncGenerator[str]:

@@ -29,6 +29,8 @@ from bot import (
     Place,
     Query,
     RecordId,
+    Saved,
+    StateConflictError,
     StoreError,
     Timer,
 )
@@ -48,6 +50,7 @@ from contract import (  # noqa: E402
     SharedStoreOutages,
     StoreContract,
     accept,
+    again,
     at,
     event,
     keys,
@@ -56,7 +59,7 @@ from contract import (  # noqa: E402
 )
 from kit import until  # noqa: E402
 from leaks import LEAKS  # noqa: E402
-from servers import Proxy, RedisServer, Server, free_port  # noqa: E402
+from servers import Proxy, RedisServer, Server, free_port, proxy  # noqa: E402
 
 pytest_plugins = ["tests.servers"]
 
@@ -208,6 +211,28 @@ async def test_a_server_that_forgot_the_script_is_told_it_again(redis: Server) -
         assert await accept(store, event(1)) == 1
         await client.script_flush()
         assert await keys(store) == ["1"]
+
+
+async def test_an_answer_is_its_own_whoever_is_cancelled(redis: Server) -> None:
+    async with opened(redis.url) as store:
+        await asyncio.gather(*(store.commit([record(f"k{number}", data=b"%d" % number)], None) for number in range(50)))
+        for _ in range(20):
+            tasks = [asyncio.create_task(store.load(record(f"k{number}").id)) for number in range(50)]
+            await asyncio.sleep(random.uniform(0, 0.01))
+            for task in random.sample(tasks, 25):
+                task.cancel()
+            for number, each in enumerate(await asyncio.gather(*tasks, return_exceptions=True)):
+                if isinstance(each, asyncio.CancelledError):
+                    continue
+                assert isinstance(each, Saved), each
+                assert each.data == b"%d" % number
+
+
+async def test_it_can_be_closed_at_any_moment_of_its_start(redis: Server) -> None:
+    for steps in range(25):
+        async with asyncio.timeout(30), opened(redis.url):
+            for _ in range(steps):
+                await asyncio.sleep(0)
 
 
 # Many records
@@ -372,6 +397,18 @@ async def test_a_call_that_arrives_after_its_process_gave_it_up_does_nothing(red
         assert (await store.timers(), await store.load(record().id), await store.pending()) == ([], None, [])
 
 
+async def test_a_lease_that_ran_out_is_lost_though_nobody_else_has_asked_for_it(redis: Server) -> None:
+    async with proxy(redis) as line, opened(line.url) as store, store.lease("a") as lease:
+        await store.commit([record()], None, fences=[lease])
+        line.silent = True
+        await asyncio.sleep(2 * LEASE_S)
+        line.silent = False
+        line.cut()
+        await again(store.pending)
+        with pytest.raises(StateConflictError, match=r"the lease a is not held any more\."):
+            await again(lambda: store.commit([record(version=1)], None, fences=[lease]))
+
+
 async def test_who_waits_for_a_lease_costs_the_server_nothing(redis: Server) -> None:
     async with opened(redis.url, lease_s=600.0) as store, asking(redis) as client:
 
@@ -529,7 +566,7 @@ async def test_a_server_without_memory_refuses_what_does_not_fit_and_nothing_is_
                 store.accept(event("behind"), at(3)),
                 return_exceptions=True,
             )
-            sentence = "has no memory left (OOM"
+            sentence = "has no memory left ("
             assert all(str(each).startswith(f"{server.url} {sentence}") for each in results), results
             assert await keys(store) == ["first"]
             with pytest.raises(StoreError, match="the cursor must not pass it"):
