@@ -1218,7 +1218,10 @@ async def test_what_was_written_for_a_hook_stays_while_the_bot_has_it(pages: Pag
     await panel.hook.select_option("repo")
     await expect(panel.body).to_have_value("{}")
     await panel.body.fill("[2]")
+    option = await panel.hook.locator("option").first.element_handle()
     script.say({"type": "bot", "bot": {**WITH_WEB, "status": "stopped", "pid": None}})
+    await script.settled()
+    assert await option.evaluate("one => one.isConnected")  # a list that is open stays open
     script.say({"type": "hooks", "hooks": [*HOOKS, {"name": "third", "scheme": "ed25519"}]})
     await expect(panel.box.locator("summary")).to_have_text("Hooks (3)")
     await expect(panel.hook).to_have_value("repo")
