@@ -51,7 +51,7 @@ sys.stdout.write(said)
 sys.exit(code)
 """
 STAND_INS = {
-    "sudo": '#!/bin/sh\n[ "$1" = -u ] && shift 2\nexec "$@"\n',
+    "sudo": '#!/bin/sh\n[ "$1" = -u ] && shift 2\nexec env -i PATH="$PATH" "$@"\n',
     # Of users and groups there is one alone.
     "install": """#!/bin/bash
 words=()
