@@ -5124,7 +5124,8 @@ def read_hook(function: Handler) -> Hook:
     made: Hook = function.__dict__["hook"]
     check_parameters(function, "ctx: EventContext", "body: dict")
     place = f"hook {made.name!r}"
-    insist(place, (NAME.fullmatch(made.name), " is no name. Use up to 32 of a-z, 0-9 and _, a letter first."))
+    named = NAME.fullmatch(made.name) and made.name[0] != "_"  # or its key could be pinned as Discord's
+    insist(place, (named, " is no name. Use up to 32 of a-z, 0-9 and _, a letter first."))
     insist(place, (made.sign in ("standard", "ed25519", "github"), f": sign={made.sign!r} is no way to sign."))
     insist(place, (made.per_minute > 0, ": per_minute is 1 at least."))
     try:
@@ -5182,9 +5183,8 @@ class Web:
         server.router.add_get(f"{config.web_path}/metrics", self._tell_metrics)
         http_log = logging.getLogger("everclick.http")
         http_log.addFilter(is_news)
-        self._runner = web.AppRunner(
-            server, access_log=None, logger=http_log, keepalive_timeout=IDLE_MAX_S, shutdown_timeout=1
-        )
+        patience: Any = {"keepalive_timeout": IDLE_MAX_S, "lingering_time": 1, "shutdown_timeout": 1}  # seconds
+        self._runner = web.AppRunner(server, access_log=None, logger=http_log, **patience)
         await self._runner.setup()
         where = f"WEB_PORT={config.web_port}"
         try:
@@ -6144,6 +6144,7 @@ def check_bot(bot: BotFunction, options: argparse.Namespace) -> None:
         config = Config.load(options.config, os.environ, needs_token=False)
     except OperatorError as error:
         mistakes.append(str(error))
+    mistakes += defined_twice(Path(inspect.getsourcefile(bot) or __file__))
     app = make_app(config)
     bot(app)
     own = {name: cls for name, cls in app.views.classes.items() if not name.startswith("_")}
@@ -6179,9 +6180,10 @@ def defined_twice(file: Path) -> Iterator[str]:
     """Yield what is wrong where a file gives two functions or classes one name: the first is lost, whoever needs it."""
     seen = dict[str, int]()
     for node in ast.parse(file.read_text("utf-8")).body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            if (line := seen.setdefault(node.name, node.lineno)) != node.lineno:
-                yield f"{file.name}: {node.name} is there twice, in line {line} and {node.lineno}. Rename yours."
+        name = str(getattr(node, "name", ""))  # functions and classes have one
+        marks = [ast.unparse(each) for each in getattr(node, "decorator_list", ())]
+        if name and "typing.overload" not in marks and (line := seen.setdefault(name, node.lineno)) != node.lineno:
+            yield f"{file.name}: {name} is there twice, in line {line} and {node.lineno}. Rename yours."
 
 
 def unlisted(app: App, bot: BotFunction) -> list[str]:
@@ -6245,7 +6247,7 @@ async def visit(store: Store, work: Callable[[], Awaitable[T]]) -> T:
         await store.close()
 
 
-async def order(store: Any, action: str, keys: Sequence[str]) -> None:
+async def carry_order(store: Any, action: str, keys: Sequence[str]) -> None:
     """Change what is in the store: ourselves, or by an order to the process that has it."""
     try:
         await store.open()
