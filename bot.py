@@ -6216,7 +6216,7 @@ def manage_failed(_: BotFunction, options: argparse.Namespace) -> None:
         names = ", ".join(sorted(unknown))
         raise OperatorError(f"{names} is not on the failed list. `failed list` shows the keys of those that are.")
     if options.action != "list":
-        asyncio.run(carry_order(store, options.action, options.keys))
+        asyncio.run(carry_order(kept_store(options), options.action, options.keys))  # some open only once
         return
     for row in rows:
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(row.failed_at))
