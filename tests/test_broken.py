@@ -7,11 +7,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import bot
 from bot import CommandContext, ComponentContext, EventContext, InStore, Record, register
 from playground import Discord
 from tests import kit
 from tests.kit import Counting, playing, record_of, running, until, view
+
+pytestmark = pytest.mark.both_modes
 
 
 @register(name="score")
@@ -104,6 +108,7 @@ async def test_who_waits_for_a_record_takes_nobodys_slot() -> None:
         assert (await points(play.app), await play.count(), await play.failed()) == (3, 3, [])
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_a_rhythm_whose_runs_take_longer_than_its_span_does_not_pile_up() -> None:
     runs: list[float] = []
 
@@ -117,6 +122,7 @@ async def test_a_rhythm_whose_runs_take_longer_than_its_span_does_not_pile_up() 
         assert len(await app.store.pending()) <= 2
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_bots_that_start_at_the_same_moment_make_one_database(tmp_path: Path) -> None:
     for number in range(8):
         path = str(tmp_path / f"{number}.db")
@@ -160,6 +166,7 @@ async def test_a_record_that_is_asked_for_after_its_removal_is_a_fresh_one() -> 
         assert await points(play.app) == 5
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_a_leaderboard_goes_by_a_field_whatever_its_name_in_the_store() -> None:
     async with playing(Counting.press, Camel) as play:
         for key, number in ((1, 3), (2, 10), (3, 5)):
@@ -168,6 +175,7 @@ async def test_a_leaderboard_goes_by_a_field_whatever_its_name_in_the_store() ->
         assert [key async for key, _ in play.app.records(Camel, by="my_points")] == ["2", "3", "1"]
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_a_view_may_delete_its_message_renew_itself_or_show_its_end_when_its_ttl_is_over() -> None:
     async def end_by(how: str) -> tuple[int, int | None, list[bot.FailedEvent]]:
         ended: list[str] = []
@@ -199,6 +207,7 @@ async def test_a_view_may_delete_its_message_renew_itself_or_show_its_end_when_i
     assert await end_by("renew") == (7, 7, [])
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_what_runs_all_the_time_does_not_walk_all_records(tmp_path: Path) -> None:
     """By SQLite's own word: what it would search by."""
     store = bot.SQLiteStore(str(tmp_path / "bot.db"), bot.BotId(1))
@@ -218,6 +227,7 @@ async def test_what_runs_all_the_time_does_not_walk_all_records(tmp_path: Path) 
         assert "USING INDEX record_" in plan, (sql, plan)
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_giving_up_to_wait_for_a_slot_that_was_lent_makes_no_slot() -> None:
     slots, together, most, taken, ends = bot.Slots(1), 0, 0, asyncio.Event(), asyncio.Event()
 

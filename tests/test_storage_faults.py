@@ -1,7 +1,8 @@
 """Disks that are full, broken or locked, and damaged databases: real bots under clicks, ended and started again.
 
 Each fault ends the process with a sentence and code 1, or keeps it from starting with a sentence and code 2. Started
-again when the fault is mended, the bot counts every click once.
+again when the fault is mended, the bot counts every click once; over HTTP, where none is sent again, every one that was
+accepted, and among those is every one whose person was answered.
 """
 
 from __future__ import annotations
@@ -20,12 +21,16 @@ from typing import Any
 import pytest
 
 from playground import Discord
+from playground.people import Used
 from playground.process import BotProcess
 from tests import disk
-from tests.kit import Json, button_id, grow, rows, shown, start, state_of, until
+from tests.kit import Json, Now, button_id, grow, rows, shown, start, state_of, until
 from tests.test_command_line import LOG_LINE, Done, run_on
 
+pytestmark = pytest.mark.both_modes
+
 PENDING = "SELECT key FROM inbox WHERE done_at IS NULL"
+ANSWERED = "answered", "deferred"
 ACCEPTED_IS_KEPT = "What was accepted is on disk; start the bot again when the cause is mended."
 
 with_a_faulty_disk = pytest.mark.skipif(bool(disk.why_not()), reason=disk.why_not())
@@ -39,16 +44,25 @@ class Scene:
     process: BotProcess
     store: Path
     message: Json
-    clicks: Counter[str] = field(default_factory=Counter[str])
+    used: list[tuple[str, Used]] = field(default_factory=list[tuple[str, Used]])
 
     def click(self, *names: str) -> None:
         """Have each of them click at this moment."""
         for name in names:
-            self.discord.user(name).click(custom_id=button_id(self.message), message=self.message["id"])
-            self.clicks[name] += 1
+            used = self.discord.user(name).click(custom_id=button_id(self.message), message=self.message["id"])
+            self.used.append((name, used))
+
+    @property
+    def clicks(self) -> Counter[str]:
+        """How often each of them has clicked, as far as it counts."""
+        return Counter(name for name, used in self.used if Now.mode == "gateway" or self.is_accepted(used))
+
+    def is_accepted(self, used: Used) -> bool:
+        return bool(rows(self.store, "SELECT 1 FROM inbox WHERE key=?", f"interaction:{used.interaction['id']}"))
 
     async def at_rest(self) -> None:
         """Wait until every click made so far is counted and shown."""
+        await self.discord.delivered()
         await until(lambda: shown(self.discord, self.message) == self.clicks.total(), 60)
         await until(lambda: not rows(self.store, PENDING))
 
@@ -67,7 +81,8 @@ class Scene:
         assert Counter(state_of(self.store, self.message)["people"]) == self.clicks
         assert rows(self.store, "SELECT key FROM failed") == []
         assert rows(self.store, "PRAGMA integrity_check") == [("ok",)]
-        assert self.discord.gateway.identifies == 1
+        assert [used for _, used in self.used if used.state in ANSWERED and not self.is_accepted(used)] == []
+        assert self.discord.gateway.identifies == (1 if Now.mode == "gateway" else 0)
 
 
 @contextlib.asynccontextmanager
@@ -248,6 +263,7 @@ def cut_off(log: Path) -> None:
         file.truncate(log.stat().st_size // 2 + 100)
 
 
+@pytest.mark.gateway_only  # which sends again what was lost with the log
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -309,6 +325,7 @@ async def back_up(scene: Scene, file: Path) -> Done:
     )
 
 
+@pytest.mark.gateway_only  # a backup is of the store alone
 @pytest.mark.slow
 async def test_backups_taken_under_clicks_are_each_of_one_moment(tmp_path: Path) -> None:
     async with scene(tmp_path / "bot.db") as each:
@@ -335,6 +352,7 @@ async def test_backups_taken_under_clicks_are_each_of_one_moment(tmp_path: Path)
         print(f"{each.clicks.total()} clicks; the backups have {counted} of them")
 
 
+@pytest.mark.gateway_only  # a backup is of the store alone
 async def test_a_backup_that_does_not_fit_leaves_nothing_behind(tmp_path: Path, small_disk: Path) -> None:
     async with scene(tmp_path / "bot.db") as each:
         fill(small_disk)

@@ -20,6 +20,8 @@ from bot import CommandContext, ComponentContext, EventContext, Record, register
 from playground import Discord
 from tests.kit import Counting, Json, at_rest, die_at_each, moving, posting, rows, running, shown, start, until, view
 
+pytestmark = pytest.mark.both_modes
+
 HOUR = 3_600
 
 
@@ -159,6 +161,7 @@ async def test_a_handler_of_a_view_is_called_later_and_changes_its_message() -> 
         assert await app.failed() == []  # of the one that is gone as well
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_a_timer_that_fails_is_on_the_failed_list_and_can_be_tried_again() -> None:
     is_broken = True
 
@@ -290,6 +293,7 @@ def beating(text: str, span: str = "10m") -> Any:
     return beat
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_it_runs_at_each_of_its_moments_and_what_was_missed_is_made_up_for_by_one_run() -> None:
     async with ticking(beating("x")) as (discord, app):
         await until(app.store.timers)
@@ -304,6 +308,7 @@ async def test_it_runs_at_each_of_its_moments_and_what_was_missed_is_made_up_for
         assert 0 < timer.due_at - time.time() <= 600
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_a_run_that_fails_does_not_end_the_rhythm() -> None:
     @bot.every("10m")
     async def beat(ctx: EventContext) -> None:
@@ -322,6 +327,7 @@ async def test_a_run_that_fails_does_not_end_the_rhythm() -> None:
         assert len(await app.store.timers()) == 1
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_it_never_runs_twice_at_once() -> None:
     go_on, running_now, most = asyncio.Event(), 0, 0
 
@@ -354,6 +360,7 @@ async def test_it_never_runs_twice_at_once() -> None:
         assert most == 1
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_a_clock_that_was_wrong_for_a_while_does_not_end_the_rhythm() -> None:
     async with ticking(beating("x")) as (discord, app):
         await until(app.store.timers)
@@ -371,6 +378,7 @@ async def test_a_clock_that_was_wrong_for_a_while_does_not_end_the_rhythm() -> N
         await rings(app, "x", "x")
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_another_rhythm_takes_the_place_of_the_old_one_and_a_function_that_is_gone_runs_no_more(
     tmp_path: Path,
 ) -> None:
@@ -417,6 +425,7 @@ def is_idle(store: Path) -> bool:
     return not rows(store, "SELECT key FROM inbox WHERE done_at IS NULL")
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_a_timer_runs_once_whenever_the_process_is_killed(tmp_path: Path) -> None:
     store, armed = tmp_path / "bot.db", tmp_path / "armed"
     async with Discord() as discord:
@@ -445,6 +454,7 @@ async def test_a_timer_runs_once_whenever_the_process_is_killed(tmp_path: Path) 
         assert rows(store, "SELECT * FROM failed WHERE type<>'ExpiredError'") == []  # Discord waits 3 s for a restart
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_what_runs_over_and_over_runs_once_for_each_moment_whenever_the_process_is_killed(tmp_path: Path) -> None:
     store, armed = tmp_path / "bot.db", tmp_path / "armed"
     async with Discord() as discord:
@@ -467,6 +477,7 @@ async def test_what_runs_over_and_over_runs_once_for_each_moment_whenever_the_pr
         assert texts(store) == ["beat"] * 4
 
 
+@pytest.mark.gateway_only  # no interaction is part of it
 async def test_a_reminder_of_the_example_bot_survives_kill_9(tmp_path: Path) -> None:
     store = tmp_path / "bot.db"
     async with Discord() as discord:
