@@ -353,7 +353,7 @@ async def test_a_form_with_a_title_that_is_too_long_is_a_named_error_and_the_per
 
     @bot.command("ask", "Ask.", auto_defer=bot.AutoDefer.OFF)
     async def ask(ctx: bot.CommandContext, title: str) -> None:
-        form = Named()
+        form: Any = Named()
         form.form_title = title
         await ctx.open(form)
 
