@@ -104,6 +104,7 @@ class SharedLanes(bot.Lanes):
     def __init__(self, app: SharedApp) -> None:
         super().__init__(app.slots)
         self._app, self._holds = app, dict[RecordId, Hold]()
+        self.wait_s = WAIT_S
 
     @contextlib.asynccontextmanager
     async def enter(self, id: RecordId) -> AsyncGenerator[bot.Lane]:
@@ -129,7 +130,7 @@ class SharedLanes(bot.Lanes):
 
     async def _take(self, id: RecordId, hold: Hold) -> None:
         is_holding = any(each.owner is hold.owner and each.lease for each in self._holds.values())
-        wait_s, name = WAIT_HOLDING_S if is_holding else WAIT_S, f"record:{id.name}:{id.key}"
+        wait_s, name = min(self.wait_s, WAIT_HOLDING_S) if is_holding else self.wait_s, f"record:{id.name}:{id.key}"
         if not id.name:  # a rhythm: if it runs elsewhere, this run is left out
             wait_s = CLAIM_EVERY_S
         try:

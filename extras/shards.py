@@ -37,6 +37,7 @@ FORGOTTEN_AFTER_S = 60.0
 VERIFY_EVERY_S = 1.0
 SURE_FOR_S = 3.0  # after the store has said so; less than what is left of a lease at any time
 TAKE_WITHIN_S = 3.0
+STARTED_AFTER_S = 2.0  # with a shard or without: a bot may stand by
 IDENTIFY_EVERY_S = 5.0
 IDENTIFY_LOOK_S = 0.25
 
@@ -155,7 +156,7 @@ class SharedGateway(bot.Gateway):
         self._owned, self._carriers = dict[int, Owned](), dict[int, asyncio.Task[None]]()
         self._keepers, self._is_leaving = list[asyncio.Task[None]](), False
         self._neighbours = Neighbours(self._store)
-        self._settings = dict[str, Any]()
+        self._settings, self._has_one = dict[str, Any](), asyncio.Event()
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def live(self) -> None:
@@ -176,6 +177,8 @@ class SharedGateway(bot.Gateway):
         numbers = self._config.shards.split(",") if self._config.shards else range(self._count)
         for number in () if is_auto else {int(each): None for each in numbers}:
             self._begin(number)
+        with contextlib.suppress(TimeoutError):  # all are another process's, or wait for their turn
+            await asyncio.wait_for(self._has_one.wait(), STARTED_AFTER_S)
 
     async def _keep(self, work: Any) -> None:
         try:
@@ -184,6 +187,7 @@ class SharedGateway(bot.Gateway):
             self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
+        self._has_one.set()  # nobody need wait for it
         if not self._failed.done() and not self._is_leaving:
             self._failed.set_exception(error)
 
@@ -228,6 +232,7 @@ class SharedGateway(bot.Gateway):
                 cursor = await self._store.cursor(number, self.fingerprint)
                 log.info("shard %d is run here", number)
                 await self._start_shard(number, cursor, **self._settings)
+                self._has_one.set()
                 await self._shards[number].join()
             except RuntimeError:
                 if not owned.is_let_go:  # else hikari says so of a shard that ends before it is connected

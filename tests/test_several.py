@@ -34,7 +34,7 @@ from playground.people import Used
 from playground.process import BotProcess
 
 pytest.register_assert_rewrite("kit")
-from kit import ROOT, Watch, button_id, shown, until  # noqa: E402
+from kit import ROOT, Play, Watch, button_id, posting, record_of, running, shown, until, view  # noqa: E402
 from servers import Server  # noqa: E402
 from shared_process import open_shared  # noqa: E402
 
@@ -171,6 +171,82 @@ async def test_in_one_process_both_count(discord: Discord, tmp_path: Path, name:
     for each in clicks:
         await each
     await until(lambda: shown(discord, message) == 7)
+
+
+# Leases on records
+
+
+@contextlib.asynccontextmanager
+async def another(server: Server, token: str, **settings: Any) -> AsyncIterator[SharedStore]:
+    """Open the store as one more process has it."""
+    store = open_shared(server.url, bot.bot_id_of(token), **settings)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+def lease_on(message: Json) -> str:
+    return f"record:{':'.join(record_of(message))}"
+
+
+async def test_a_handler_whose_lease_was_lost_runs_again(server: Server) -> None:
+    runs = 0
+
+    async def press(self: Any, ctx: bot.ComponentContext) -> None:
+        nonlocal runs
+        runs += 1
+        if runs == 1:
+            async with another(server, discord.token) as other, other.lease(lease_on(play.message), wait_s=30):
+                pass  # it was held for too long here
+        self.count += 1
+        await ctx.rerender()
+
+    async with Discord() as discord:
+        store = open_shared(server.url, bot.bot_id_of(discord.token), max_hold_s=0.3)
+        async with running(discord, cls := view(press), posting(cls), store=store, make=several.SharedApp) as app:
+            play = Play(discord, app, discord.user("alice"), await post(discord, "post"))
+            assert (await play.click()).state in ("answered", "deferred")
+            await until(lambda: play.shown == 1)
+    assert runs == 2
+
+
+async def test_who_waits_too_long_for_a_record_is_told_and_nothing_is_lost(server: Server) -> None:
+    async with Discord() as discord:
+        store = open_shared(server.url, bot.bot_id_of(discord.token))
+        async with running(discord, cls := view(), posting(cls), store=store, make=several.SharedApp) as app:
+            play = Play(discord, app, discord.user("alice"), await post(discord, "post"))
+            assert isinstance(app, several.SharedApp)
+            app.shared_lanes.wait_s = 0.3
+            async with another(server, discord.token) as other, other.lease(lease_on(play.message)):
+                used = await play.click()
+            assert used.callback
+            assert bot.Texts().failed in json.dumps(used.callback)
+            [failed] = await play.failed()
+            assert failed.failure.type == "HeldElsewhereError"
+            assert "is held by another process for more than 0.3 s" in failed.failure.text
+            assert await app.retry_failed() == 1
+            await until(lambda: play.shown == 1)
+
+
+async def test_what_is_read_of_a_record_is_never_what_it_was_before_another_process_had_it(server: Server) -> None:
+    async with Discord() as discord:
+        store = open_shared(server.url, bot.bot_id_of(discord.token))
+        async with running(discord, cls := view(), posting(cls), store=store, make=several.SharedApp) as app:
+            play = Play(discord, app, discord.user("alice"), await post(discord, "post"))
+            async with another(server, discord.token) as other:
+                for number in range(3):
+                    async with other.lease(lease_on(play.message)):
+                        clicks = [play.click(), play.click("bob")]  # one takes the record from the other
+                        await asyncio.sleep(0.1)
+                        saved = await other.load(record_of(play.message))
+                        assert saved
+                        count = json.loads(saved.data)["count"]
+                        await other.commit([saved._replace(data=json.dumps({"count": count + 1}).encode())], None)
+                    for each in clicks:
+                        await each
+                    await until(lambda number=number: play.shown == 3 * (number + 1))
 
 
 # A bot over HTTP
@@ -393,6 +469,15 @@ async def test_processes_divide_the_shards_whenever_one_comes_or_goes(discord: D
     assert discord.gateway.identifies == 4
 
 
+async def test_what_discord_refuses_ends_the_process_with_a_sentence(discord: Discord, redis: Server) -> None:
+    discord.gateway.denied_intents = 1
+    settings = {"PYTHONPATH": str(ROOT), "STORE": redis.url}
+    process = await discord.start_bot(SCRIPT, env=settings)
+    assert await process.wait() == 2
+    assert says(process, "Discord refuses an intent. Switch it on at your application's page")
+    assert not any("Traceback" in line for line in process.log)
+
+
 @pytest.mark.slow
 async def test_sessions_are_begun_in_turns_over_all_processes(discord: Discord, redis: Server) -> None:
     bots, discord.gateway.max_concurrency = Bots(discord, redis.url), 1
@@ -498,8 +583,8 @@ async def test_the_command_line_works_beside_the_processes(discord: Discord, bot
     code, said, _ = await told("failed")
     assert (code, said.splitlines()[-1]) == (0, "1 failed events.")
     assert "ValueError: as asked" in said
-    assert await told("failed", "retry") == (0, "1 events go back to the inbox.\n", "")
     began = len(one.log)
+    assert await told("failed", "retry") == (0, "1 events go back to the inbox.\n", "")
     await until(lambda: says(one, "failed and is on the failed list", began))  # it ran again
     assert await told("failed", "discard") == (0, "1 events are discarded.\n", "")
     code, said, _ = await told("export")
