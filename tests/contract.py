@@ -909,7 +909,7 @@ class Process:
     def kill(self) -> list[str]:
         """Kill it and return what it said last. May be called twice."""
         self._process.kill()
-        return [] if self._process.returncode is not None else self.rest()
+        return [] if self._process.stdin and self._process.stdin.closed else self.rest()
 
     def end(self) -> list[str]:
         """Let it come to its end and return what it said last."""
