@@ -31,6 +31,7 @@ class GroupCommit(Generic[Op]):
     ) -> None:
         self._place, self._perform, self._on_refusal, self._size = place, perform, on_refusal, size
         self._queue: deque[tuple[Op, asyncio.Future[Any]]] = deque()
+        self._batch = list[tuple[Op, asyncio.Future[Any]]]()  # what is under way
         self._notes: dict[tuple[Any, ...], tuple[int, Op]] = {}
         self._wake, self._closing = asyncio.Event(), False
         self._task = asyncio.create_task(self._write_batches(), name="store writer")
@@ -59,19 +60,30 @@ class GroupCommit(Generic[Op]):
         """Write what waits, and take nothing more."""
         self._closing = True
         self._wake.set()
-        await self._task
+        await asyncio.wait([self._task])
+        if not self._task.cancelled():
+            self._task.result()  # raises what nobody expected
 
     def _wake_later(self) -> None:
         asyncio.get_running_loop().call_later(bot.LAZY_WRITE_AFTER_S, self._wake.set)
 
     async def _write_batches(self) -> None:
-        while not self._closing:
-            await self._wake.wait()
-            self._wake.clear()
+        try:
+            while not self._closing:
+                await self._wake.wait()
+                self._wake.clear()
+                while await self._write_batch():
+                    pass
             while await self._write_batch():
                 pass
-        while await self._write_batch():
-            pass
+        finally:  # it may be cancelled, with all tasks of a loop that ends; nobody must wait for ever then
+            self._closing = True
+            closed = bot.StoreError(f"{self._place} is closed.")
+            unknown = bot.CommitUnknownError(f"{self._place} may or may not have the last changes: the process ends.")
+            for error, operations in ((unknown, self._batch), (closed, self._queue)):
+                for _, future in operations:
+                    if not future.done():
+                        future.set_exception(error)
 
     def _next_batch(self) -> list[tuple[Op, asyncio.Future[Any]]]:
         batch, size = list[tuple[Op, asyncio.Future[Any]]](), 0
@@ -82,7 +94,7 @@ class GroupCommit(Generic[Op]):
 
     async def _write_batch(self) -> bool:
         """Write what waits, as much as goes into one step, and return whether more waits."""
-        batch = self._next_batch()
+        batch = self._batch = self._next_batch()
         # With the last batch only: a cursor noted later than an event must never be on disk before it.
         notes, self._notes = ({}, self._notes) if self._queue else (self._notes, {})
         operations = [*(operation for _, operation in notes.values()), *(operation for operation, _ in batch)]

@@ -83,7 +83,7 @@ function op.nothing() end
 
 local function enqueue(key, body, runs, now)
   local event = P .. 'event:' .. key
-  local order = call('HGET', event, 'order') or call('INCR', P .. 'order')
+  local order = call('INCR', P .. 'order')
   call('HSET', event, 'body', body, 'runs', runs, 'owner', me, 'order', order, 'at', now)
   call('HDEL', event, 'done')
   call('ZREM', P .. 'done', key)
@@ -91,8 +91,12 @@ local function enqueue(key, body, runs, now)
 end
 
 local function finish(key, now)
-  if call('EXISTS', P .. 'event:' .. key) == 0 then return end
-  call('HSET', P .. 'event:' .. key, 'body', '', 'done', now)
+  local event = P .. 'event:' .. key
+  local owner, runs, answer = unpack(call('HMGET', event, 'owner', 'runs', 'answer'))
+  if not owner then return end
+  call('DEL', event) -- and made anew: a hash takes far more memory once something long was in it
+  call('HSET', event, 'owner', owner, 'runs', runs, 'done', now)
+  if answer then call('HSET', event, 'answer', answer) end
   call('ZREM', P .. 'pending:' .. me, key)
   call('ZADD', P .. 'done', now, key)
 end

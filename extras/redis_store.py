@@ -57,8 +57,7 @@ log = logging.getLogger("everclick")
 # What is kept, each name behind "everclick:{<bot's id>}:" (in a cluster the braces keep a bot's keys together). An <id>
 # is a record's name, quoted, and its key: "poll:77". An <owner> is a process.
 #
-#   event:<key>        hash of body, runs, owner, order, at, what its sender was answered, and done when it is; its body
-#                      is empty then
+#   event:<key>        hash of owner, runs, the answer its sender got, and body, order, at, or done when it is
 #   pending:<owner>    zset of the keys of a process's unfinished events, by order
 #   done               zset of the keys of events that are done, by when
 #   failed             zset of the keys on the failed list, by order; failed:<key> is the hash of an entry

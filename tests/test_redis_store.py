@@ -235,6 +235,20 @@ async def test_it_can_be_closed_at_any_moment_of_its_start(redis: Server) -> Non
                 await asyncio.sleep(0)
 
 
+async def test_nobody_waits_for_ever_when_all_tasks_of_the_process_are_cancelled(redis: Server) -> None:
+    async with opened(redis.url) as store:
+        [writer] = [task for task in asyncio.all_tasks() if task.get_name() == "store writer"]
+        async with store.lease("a"):
+            under_way = store.accept(event(1), None)
+            await asyncio.sleep(0)
+            waiting = store.accept(event(2), None)
+            writer.cancel()
+            results = await asyncio.gather(under_way, waiting, return_exceptions=True)
+        assert [type(each) for each in results] == [CommitUnknownError, StoreError]
+        with pytest.raises(StoreError, match="is closed"):
+            await accept(store, event(3))
+
+
 # Many records
 
 
