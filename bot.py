@@ -4411,7 +4411,7 @@ class Dispatch:
             await self._app.rest.create_autocomplete_response(int(data["id"]), str(data["token"]), choices)
         except (hikari.NotFoundError, hikari.UnauthorizedError):
             pass  # the person typed on, or gave up
-        except (hikari.HikariError, LookupError, ValueError) as error:
+        except (hikari.HikariError, LookupError, ValueError, TypeError) as error:
             if getattr(error, "code", 0) != ALREADY_ACKNOWLEDGED:  # it was answered, and came once more after a RESUME
                 log.warning("suggestions were not taken: %s", error)
 
