@@ -38,6 +38,7 @@ log = logging.getLogger("everclick")
 
 WAIT_S = 30.0  # for a record that other processes have: three of the 10 s in which one gets its turn as a rule
 WAIT_HOLDING_S = 10.0  # the same when something is held meanwhile: two may be waiting for each other
+HAND_ON_S = 0.5
 CLAIM_EVERY_S = 1.0
 LOOK_EVERY_S = 3.0  # for messages that are behind; what is so at two looks in a row is left by somebody
 POLL_ANSWER_S = 0.1
@@ -93,32 +94,56 @@ def check(config: bot.Config) -> None:
 class Hold:
     """A lease on a record. `is_used`: a handler has begun under it."""
 
-    def __init__(self, owner: object) -> None:
-        self.owner, self.is_used = owner, False
+    def __init__(self) -> None:
+        self.owner, self.is_used, self.hand_on_until = cast("object", None), False, 0.0
         self.stack, self.lease = contextlib.AsyncExitStack(), cast("Lease | None", None)
+
+    @property
+    def may_be_handed_on(self) -> bool:
+        """Whether the next one in this process may have it, and what was read under it: else it is others' turn."""
+        return self.lease is not None and asyncio.get_running_loop().time() < self.hand_on_until
 
 
 class SharedLanes(bot.Lanes):
-    """The queues in front of records: in this process as ever, and then by a lease before those of the others."""
+    """The queues in front of records: in this process as ever, and then by a lease before those of the others.
+
+    Who waits here gets the lease of who was before, for HAND_ON_S; then it is the others' turn.
+    """
 
     def __init__(self, app: SharedApp) -> None:
         super().__init__(app.slots)
-        self._app, self._holds = app, dict[RecordId, Hold]()
+        self._app, self._holds, self._handed_on = app, dict[RecordId, Hold](), dict[RecordId, Hold]()
         self.wait_s = WAIT_S
 
     @contextlib.asynccontextmanager
     async def enter(self, id: RecordId) -> AsyncGenerator[bot.Lane]:
         """Have the record to oneself. Raises RuntimeError when that would never be, or takes too long."""
-        async with super().enter(id) as lane:
-            lane.saved = None  # others may have changed it since
-            hold = self._holds[id] = Hold(self._me)
-            try:
-                async with hold.stack:
-                    if not self._is_in_message(id):  # which no store knows of
-                        await self._take(id, hold)
-                    yield lane
-            finally:
-                del self._holds[id]
+        try:
+            async with super().enter(id) as lane, self._held(id, lane):
+                yield lane
+        finally:
+            if id not in self._lanes and (left := self._handed_on.pop(id, None)):
+                await left.stack.aclose()  # who waited for it was cancelled
+
+    @contextlib.asynccontextmanager
+    async def _held(self, id: RecordId, lane: bot.Lane) -> AsyncGenerator[None]:
+        hold = self._holds[id] = self._handed_on.pop(id, None) or Hold()
+        hold.owner, hold.is_used = self._me, False
+        try:
+            if not hold.may_be_handed_on:
+                lane.saved = None  # others may have changed it since
+                await hold.stack.aclose()
+                await self._take(id, hold)
+            yield
+        except BaseException:
+            hold.hand_on_until = 0.0  # it may be that the lease is lost
+            raise
+        finally:
+            del self._holds[id]
+            if lane.users > 1 and hold.may_be_handed_on:
+                self._handed_on[id] = hold
+            else:
+                await hold.stack.aclose()
 
     def _is_in_message(self, id: RecordId) -> bool:
         cls = self._app.views.classes.get(id.name)
@@ -129,6 +154,9 @@ class SharedLanes(bot.Lanes):
         return self.holder.get() or asyncio.current_task()
 
     async def _take(self, id: RecordId, hold: Hold) -> None:
+        hold.lease = None
+        if self._is_in_message(id):
+            return  # no store knows of it
         is_holding = any(each.owner is hold.owner and each.lease for each in self._holds.values())
         wait_s, name = min(self.wait_s, WAIT_HOLDING_S) if is_holding else self.wait_s, f"record:{id.name}:{id.key}"
         if not id.name:  # a rhythm: if it runs elsewhere, this run is left out
@@ -137,6 +165,7 @@ class SharedLanes(bot.Lanes):
             async with self._slots.lent():
                 lease = self._app.shared.lease(name, wait_s=wait_s, for_good=not id.name)
                 hold.lease = await hold.stack.enter_async_context(lease)
+            hold.hand_on_until = asyncio.get_running_loop().time() + HAND_ON_S
         except TimeoutError:
             what = f"{id.name} {id.key}".strip()
             raise HeldElsewhereError(f"{what} is held by another process for more than {wait_s:g} s") from None
@@ -144,8 +173,7 @@ class SharedLanes(bot.Lanes):
     async def take_anew(self, id: RecordId) -> None:
         """Give the record up and have it again, when a handler has begun under this lease: it may be lost."""
         hold = self._holds[id]
-        if hold.is_used and hold.lease:
-            hold.lease = None
+        if hold.is_used:
             await hold.stack.aclose()
             await self._take(id, hold)
         hold.is_used = True

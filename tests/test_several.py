@@ -262,6 +262,29 @@ async def test_a_record_is_read_anew_when_another_process_had_it_meanwhile(serve
     assert runs == 2, "neither had to run again"
 
 
+async def test_a_busy_record_is_other_processes_too(server: Server) -> None:
+    async def press(self: Any, ctx: bot.ComponentContext) -> None:
+        await asyncio.sleep(0.05)
+        self.count += 1
+        await ctx.rerender()
+
+    async with Discord() as discord, another(server, discord.token) as other:
+        store = open_shared(server.url, bot.bot_id_of(discord.token))
+        async with running(discord, cls := view(press), posting(cls), store=store, make=several.SharedApp) as app:
+            play = Play(discord, app, discord.user("alice"), await post(discord, "post"))
+            clicks = [play.click() for _ in range(60)]
+            await until(lambda: play.shown > 0)
+            async with other.lease(lease_on(play.message), wait_s=30):
+                saved = await other.load(record_of(play.message))
+                assert saved
+                assert json.loads(saved.data)["count"] < 60
+            for each in clicks:
+                await each
+            await until(lambda: play.shown == 60)
+            async with other.lease(lease_on(play.message), wait_s=5):
+                pass  # nobody kept it
+
+
 @pytest.mark.parametrize("is_shown", [False, True])
 async def test_a_message_never_goes_back_whichever_process_shows_it(server: Server, is_shown: bool) -> None:
     async with Discord() as discord:
@@ -308,6 +331,30 @@ async def test_processes_over_http_share_a_port(discord: Discord, redis: Server)
     for number in range(3):
         assert (await click(discord, message)).state in ("answered", "deferred")
         await until(lambda number=number: shown(discord, message) == number + 1)
+
+
+@pytest.mark.slow
+async def test_no_click_is_unanswered_when_processes_over_http_are_replaced(discord: Discord, bots: Bots) -> None:
+    processes = [await bots.start("rest")]
+    processes.append(await bots.start("rest", WEB_PORT=processes[0].web_port))
+    message = await post(discord, "poll")
+    clicks, is_over = list[Used](), False
+
+    async def keep_clicking(name: str) -> None:
+        while not is_over:
+            clicks.append(await click(discord, message, name))
+            await asyncio.sleep(0.02)
+
+    people = [asyncio.create_task(keep_clicking(name)) for name in ("alice", "bob", "carol", "dave")]
+    for _ in range(3):
+        await asyncio.sleep(0.5)
+        assert await processes.pop(0).terminate() == 0
+        processes.append(await bots.start("rest", WEB_PORT=processes[0].web_port))
+    is_over = True
+    await asyncio.gather(*people)
+    assert {each.state for each in clicks} <= {"answered", "deferred"}, [each for each in clicks if each.text]
+    await until(lambda: shown(discord, message) == len(clicks))
+    assert await bots.count(message) == len(clicks)
 
 
 @pytest.mark.slow
