@@ -5344,13 +5344,15 @@ class Web:
             value = hook.body.decode(write_json(data))
         except (ValueError, TypeError, RecursionError) as error:
             raise HookError(422, f"the body does not fit: {error}") from None
-        if hook.check:
-            await hook.check(self._app, value)
         kept = {"hook": hook.name, "headers": headers_kept(request.headers), "data": data}
         event = Event(EventKey(f"hook:{hook.name}:{id}"), write_json(kept))
+        if hook.check and not await self._app.store.answer(event.key):  # to a copy its answer would be another one
+            await hook.check(self._app, value)
         if not await self._app.take(event):
             raise HookError(409, "this was accepted before")
-        return web.json_response({"accepted": event.key}, status=202)
+        answer = {"accepted": event.key}
+        self._app.store.note_answer(event.key, write_json(answer))
+        return web.json_response(answer, status=202)
 
     async def _verify(self, hook: Hook, headers: Mapping[str, str], body: bytes) -> str:
         """Return the request's id, under which its copies are known. Raises HookError when it is not its sender's."""

@@ -491,6 +491,19 @@ async def test_a_check_may_refuse_and_then_nothing_is_kept_and_the_same_may_come
         assert (took, seen) == ([Deploy(3)], [(served.app, Deploy(3))] * 3)
 
 
+async def test_a_copy_is_told_that_it_is_one_and_not_what_the_check_says_by_now(tmp_path: Path) -> None:
+    used = set[int]()
+
+    async def check(app: bot.App, body: Deploy) -> None:
+        if body.version in used:
+            raise bot.HookError(410, "it is used")
+        used.add(body.version)
+
+    async with serving(tmp_path, hooked([], hint=Deploy, check=check)) as served:
+        first, other = (BODY, standard(BODY, id="msg_1")), (BODY, standard(BODY, id="msg_2"))
+        assert await served.statuses("deploy", first, first, first, other) == [202, 409, 409, 410]
+
+
 async def test_a_hook_has_its_own_secret_and_then_no_other(tmp_path: Path) -> None:
     secrets = {"": SECRET, "own": OTHER_SECRET}
     async with serving(tmp_path, hooked([]), hooked([], "own"), hook_secrets=secrets) as served:
