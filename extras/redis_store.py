@@ -206,6 +206,7 @@ class RedisStore(SharedStore):
             await self._link.ask(pack("close"))
         except StoreError as error:
             log.warning("this process's events are taken over %g s from now: %s", self._lease_s, error)
+        self._tell_waiters("")  # that it is closed
 
     async def _read(self, *operation: Any) -> Any:
         [result] = await self._link.ask(pack(*operation))
@@ -286,12 +287,15 @@ class RedisStore(SharedStore):
         """Tell the waiters of this process when it is their turn. What gets lost they ask for themselves."""
         while True:
             async for said in self._link.listen(f"{self._prefix}wake:{self.owner}"):
-                # "<waiter> <token>", or nothing: then everybody asks again, for something may have been missed.
-                waiter, _, token = said.partition(" ")
-                for told in [*self._waiting.values()] if not said else [self._waiting.get(waiter)]:
-                    if told and not told.done():
-                        told.set_result(int(token or 0))
+                self._tell_waiters(said)
             await asyncio.sleep(RETRY_AFTER_MAX_S)
+
+    def _tell_waiters(self, said: str) -> None:
+        """Give "<waiter> <token>" to that waiter; on "" all ask again, for something may have been missed."""
+        waiter, _, token = said.partition(" ")
+        for told in [self._waiting.get(waiter)] if said else [*self._waiting.values()]:
+            if told and not told.done():
+                told.set_result(int(token or 0))
 
     # Events
 

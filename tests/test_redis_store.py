@@ -423,6 +423,34 @@ async def test_a_lease_that_ran_out_is_lost_though_nobody_else_has_asked_for_it(
             await again(lambda: store.commit([record(version=1)], None, fences=[lease]))
 
 
+async def test_who_has_closed_is_passed_over_in_the_queue(redis: Server) -> None:
+    async with contextlib.AsyncExitStack() as stack:
+        holder, gone, last = [await stack.enter_async_context(opened(redis.url, lease_s=600.0)) for _ in range(3)]
+
+        async def hold(store: RedisStore) -> str:
+            async with store.lease("a", wait_s=30):
+                return store.owner
+
+        async with holder.lease("a"):
+            waiting = [asyncio.create_task(hold(gone)) for _ in range(3)]
+            await asyncio.sleep(0.2)
+            waiting.append(asyncio.create_task(hold(last)))
+            await asyncio.sleep(0.2)
+            await gone.close()
+        assert await waiting.pop() == last.owner
+        results = await asyncio.gather(*waiting, return_exceptions=True)
+        assert [type(each) for each in results] == [StoreError] * 3
+
+
+async def test_what_several_processes_left_is_claimed_in_the_order_accepted(redis: Server) -> None:
+    async with opened(redis.url) as heir, opened(redis.url) as one, opened(redis.url) as two:
+        for number in range(20):
+            await accept((one, two)[number % 3 == 0], event(number))
+        await one.close()
+        await two.close()
+        assert await heir.claim_orphans() == [event(number) for number in range(20)] == await heir.pending()
+
+
 async def test_who_waits_for_a_lease_costs_the_server_nothing(redis: Server) -> None:
     async with opened(redis.url, lease_s=600.0) as store, asking(redis) as client:
 
