@@ -610,6 +610,27 @@ async def is_more(ticks: Callable[[], Awaitable[int]], than: int) -> bool:
 
 
 @pytest.mark.slow
+async def test_a_run_by_the_clock_that_takes_long_is_waited_for_by_all_processes(server: Server) -> None:
+    at_work, most, runs = 0, 0, 0
+
+    @bot.every(1)
+    async def slowly(ctx: bot.EventContext) -> None:
+        nonlocal at_work, most, runs
+        at_work, runs = at_work + 1, runs + 1
+        most = max(most, at_work)
+        await asyncio.sleep(2.5)
+        at_work -= 1
+
+    async with Discord() as discord, contextlib.AsyncExitStack() as stack:
+        for _ in range(2):
+            store = open_shared(server.url, bot.bot_id_of(discord.token))
+            app = await stack.enter_async_context(running(discord, slowly, store=store, make=several.SharedApp))
+        await until(lambda: runs == 4, 40)
+        assert await app.failed() == []
+    assert most == 1
+
+
+@pytest.mark.slow
 async def test_a_process_does_what_run_says(discord: Discord, redis: Server) -> None:
     bots = Bots(discord, redis.url)
     served, unserved = await bots.start(web=True, RUN="web"), await bots.start(web=True, RUN="gateway")
