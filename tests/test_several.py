@@ -23,6 +23,8 @@ pytest.importorskip("extras.postgres_store", reason="extras/ is not there, or as
 
 from hypothesis import given
 from hypothesis import strategies as st
+from servers import Server
+from shared_process import open_shared
 
 import bot
 from bot import Event, EventKey, Query, RecordId
@@ -32,11 +34,7 @@ from playground import Discord
 from playground.endpoint import target_of
 from playground.people import Used
 from playground.process import BotProcess
-
-pytest.register_assert_rewrite("kit")
-from kit import ROOT, Play, Watch, button_id, posting, record_of, running, shown, until, view  # noqa: E402
-from servers import Server  # noqa: E402
-from shared_process import open_shared  # noqa: E402
+from tests.kit import ROOT, Play, Watch, button_id, posting, record_of, running, shown, until, view
 
 pytest_plugins = ["tests.servers"]
 
