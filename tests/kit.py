@@ -232,7 +232,7 @@ async def deliver(discord: Discord, payload: Any) -> int | None:
     request = discord.endpoint._sign(msgspec.json.encode(payload), DeliveryFault())
     async with (
         aiohttp.ClientSession() as session,
-        session.post(discord.endpoint.url, data=request.body, headers=request.headers) as answer,
+        session.post(discord.endpoint.url, data=io.BytesIO(request.body), headers=request.headers) as answer,
     ):
         await answer.read()
         return answer.status

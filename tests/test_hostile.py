@@ -11,7 +11,7 @@ import logging
 import random
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,7 +25,22 @@ from hypothesis import strategies as st
 
 import bot
 from playground import Discord, limits
-from tests.kit import Json, Play, button_id, playing, posting, record_of, shown, until, view
+from tests.kit import (
+    Json,
+    Now,
+    Play,
+    be_quick,
+    button_id,
+    deliver,
+    playing,
+    posting,
+    record_of,
+    shown,
+    until,
+    view,
+)
+
+pytestmark = pytest.mark.both_modes
 
 LONG = "x" * 100_000
 DEEP = 200_000
@@ -194,7 +209,7 @@ class Watch(logging.Handler):
             self.found.append(bot.LogFormat().format(record))
 
 
-Work = Callable[[Play], list[str | None]]
+Work = Callable[[Play], Awaitable[list[str | None]]]
 
 
 class Bench:
@@ -203,14 +218,17 @@ class Bench:
     def __init__(self) -> None:
         self.runner, self.stack = asyncio.Runner(), contextlib.AsyncExitStack()
         self.watch, self.play, self.others = Watch(), None, 0
+        self.patch = pytest.MonkeyPatch()
 
     def __enter__(self) -> Bench:
+        be_quick(self.patch)
         logging.getLogger().addHandler(self.watch)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop()
         self.runner.close()
+        self.patch.undo()
         logging.getLogger().removeHandler(self.watch)
 
     def _stop(self) -> None:
@@ -234,7 +252,7 @@ class Bench:
     async def _send(self, work: Work) -> None:
         play = self.play or await self._start()
         before = await play.app.store.load(record_of(self.other))
-        keys = {key for key in work(play) if key}
+        keys = {key for key in await work(play) if key}
         await self._prove_alive(play)
         sql = "SELECT key FROM inbox WHERE bot=? AND key IN (SELECT value FROM json_each(?))"
         assert {key for (key,) in await play.app.store._read(sql, json.dumps(list(keys)))} == keys  # pyright: ignore
@@ -243,7 +261,7 @@ class Bench:
         assert before
         assert after
         assert (after.version, after.data) == (before.version + 1, b'{"count":%d}' % self.others)
-        assert play.discord.gateway.identifies == 1
+        check_connected(play)
 
     async def _start(self) -> Play:
         self.watch.found.clear()
@@ -259,7 +277,7 @@ class Bench:
         """Click the button of another view, and wait until every event is done or on the failed list."""
         self.others += 1
         play.discord.user("bob").click(custom_id=button_id(self.other), message=self.other["id"])
-        ended = lambda: play.app._ending or not play.app.gateway.is_alive  # noqa: E731
+        ended = lambda: play.app._ending or (Now.mode == "gateway" and not play.app.gateway.is_alive)  # noqa: E731
         await until(lambda: ended() or shown(play.discord, self.other) == self.others, 30)
         assert not ended(), repr(play.app._ending)
         await until(play._is_idle, 30)
@@ -287,7 +305,7 @@ async def recorded(play: Play) -> dict[str, Json]:
         "autocomplete": {**command, "type": 4, "data": {**command["data"], "options": typed}},
         "form": {**clicks[0].interaction, "type": 5, "data": form},
         "ping": {"id": "1", "application_id": command["application_id"], "type": 1, "token": "x", "version": 1},
-        "READY": first_sent(play, "READY"),
+        **({"READY": first_sent(play, "READY")} if Now.mode == "gateway" else {}),
     }
 
 
@@ -296,34 +314,59 @@ async def recorded(play: Play) -> dict[str, Json]:
 INTERACTIONS = ["click", "click with arguments", "select", "command", "autocomplete", "form", "ping"]
 
 
-def send_json(discord: Discord, name: str, payload: Any) -> str | None:
-    """Send it as an event; return the key that must be in the inbox when the bot can read it and has to."""
+def send_event(discord: Discord, name: str, payload: Any) -> None:
+    """Send it as a gateway event."""
+    discord.send_raw(name, msgspec.Raw(to_json(payload)))
+
+
+async def send_all(discord: Discord, payloads: Iterable[Any]) -> list[str | None]:
+    """Send them as interactions, all at this moment; return the keys that must be in the inbox now."""
+    return await asyncio.gather(*(send(discord, payload) for payload in payloads))
+
+
+async def send(discord: Discord, payload: Any) -> str | None:
+    """Send it as an interaction; return the key that must be in the inbox when the bot can read it and has to."""
     written = to_json(payload)
-    discord.send_raw(name, msgspec.Raw(written))
+    status = await deliver(discord, msgspec.Raw(written))
+    assert status in (None, 200, 202, 400, 413), "over HTTP, nothing is a fault of the bot"
     if re.search(rb"(\[|\{\"a\":){600}", written):  # whether that can be read depends on what is being done
         return None
     try:
         read = bot.read_json(written)
     except ValueError:
         return None
+    over_http = Now.mode == "rest"
+    if over_http and (len(written) > bot.BODY_BYTES_MAX or not isinstance(read, dict) or read.get("type", 1) == 1):
+        return None  # it is too large, no interaction, or a PING
     is_question = not isinstance(read, dict) or read.get("type") == 4
     return None if is_question or not f"{read.get('id')}".isdecimal() else f"interaction:{read['id']}"
 
 
+def cost() -> int:
+    """Return how much longer an example takes over HTTP: many of its interactions get no answer, for which all wait."""
+    return 4 if Now.mode == "rest" else 1
+
+
+def check_connected(play: Play) -> None:
+    """The session is still the first one, where there is one."""
+    assert play.discord.gateway.identifies == (1 if Now.mode == "gateway" else 0)
+
+
+@pytest.mark.both_modes
 @short_and_long(60)
 def test_no_change_of_an_interaction_stops_the_bot_or_touches_another_view(examples: int) -> None:
     frames = st.lists(st.tuples(st.sampled_from(INTERACTIONS), st.lists(CHANGES, min_size=1, max_size=3)), max_size=20)
     with Bench() as bench:
 
-        @effort(examples)
+        @effort(examples // cost())
         @given(frames)
         def survive(frames: list[tuple[str, list[Change]]]) -> None:
-            def work(play: Play) -> list[str | None]:
+            async def work(play: Play) -> list[str | None]:
                 fresh = [{**bench.samples[name], "id": play.discord.world.snowflake()} for name, _ in frames]
-                return [
-                    send_json(play.discord, "INTERACTION_CREATE", changed(each, changes))
-                    for each, (_, changes) in zip(fresh, frames, strict=True)
-                ]
+                return await send_all(
+                    play.discord,
+                    [changed(each, changes) for each, (_, changes) in zip(fresh, frames, strict=True)],
+                )
 
             bench.send(work)
 
@@ -345,17 +388,18 @@ CUSTOM_IDS = FORGED | st.text() | st.sampled_from(TEXTS)
 VALUES = st.lists(st.sampled_from(["a", "b", "c", *TEXTS]) | st.text(max_size=20), max_size=30)
 
 
+@pytest.mark.both_modes
 @short_and_long(60)
 def test_no_forged_custom_id_and_no_value_outside_the_options_stops_the_bot_or_touches_another_view(
     examples: int,
 ) -> None:
     with Bench() as bench:
 
-        @effort(examples)
+        @effort(examples // cost())
         @given(st.lists(st.tuples(CUSTOM_IDS, VALUES), max_size=20))
         def survive(clicks: list[tuple[str, list[str]]]) -> None:
-            def work(play: Play) -> list[str | None]:
-                keys: list[str | None] = []
+            async def work(play: Play) -> list[str | None]:
+                payloads: list[Json] = []
                 for forged, values in clicks:
                     custom_id = forged.replace("<target>", record_of(play.message).key)
                     custom_id = custom_id.replace("<other>", record_of(bench.other).key)
@@ -363,8 +407,8 @@ def test_no_forged_custom_id_and_no_value_outside_the_options_stops_the_bot_or_t
                         continue  # that is a click on the other view
                     fresh = {**bench.samples["select"], "id": play.discord.world.snowflake()}
                     data = {**fresh["data"], "custom_id": custom_id, "values": values}
-                    keys.append(send_json(play.discord, "INTERACTION_CREATE", {**fresh, "data": data}))
-                return keys
+                    payloads.append({**fresh, "data": data})
+                return await send_all(play.discord, payloads)
 
             bench.send(work)
 
@@ -391,14 +435,14 @@ def test_no_event_and_no_frame_stops_the_bot_or_loses_the_session(examples: int)
         @effort(examples)
         @given(st.lists(event | frame, max_size=20))
         def survive(sent: list[Any]) -> None:
-            def work(play: Play) -> list[str | None]:
+            async def work(play: Play) -> list[str | None]:
                 for each in sent:
                     if isinstance(each, bytes):
                         play.discord.send_frame(each)
                         continue
                     name, data = each
                     data = changed(bench.samples["READY"], list(data)) if isinstance(data, tuple) else data
-                    send_json(play.discord, name, data)
+                    send_event(play.discord, name, data)
                 return []
 
             bench.send(work)
@@ -413,12 +457,13 @@ WRONG_READY: list[tuple[str, Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.gateway_only  # it sends READY
 async def test_a_ready_with_a_value_of_a_wrong_type_is_skipped_and_the_session_kept() -> None:
     sql = "SELECT session FROM cursor WHERE bot=?"
     async with playing(Target) as play:
         ready = first_sent(play, "READY")
         for path, value in WRONG_READY:
-            send_json(play.discord, "READY", with_value(ready, path, value))
+            send_event(play.discord, "READY", with_value(ready, path, value))
         await goes_on(play)
         await play.app.store.flush()
         assert await play.app.store._read(sql) == [(ready["session_id"],)]  # pyright: ignore
@@ -430,13 +475,14 @@ async def test_a_ready_with_a_value_of_a_wrong_type_is_skipped_and_the_session_k
 async def test_an_id_that_no_store_can_hold_fails_before_the_handler_runs() -> None:
     async with playing(Target) as play:
         real = (await play.click()).interaction
-        sent = 0
-        for path in ("id", "application_id", "channel_id", "guild_id", "message.id"):
-            for number in (2**63, 10**30, -(2**64), str(2**65)):
-                fresh = {**real, "id": play.discord.world.snowflake()}
-                send_json(play.discord, "INTERACTION_CREATE", with_value(fresh, path, number))
-                sent += 1
-        await until(lambda: has_failed(play, sent), 30)
+        numbers = 2**63, 10**30, -(2**64), str(2**65)
+        sent = [
+            with_value({**real, "id": play.discord.world.snowflake()}, path, number)
+            for path in ("id", "application_id", "channel_id", "guild_id", "message.id")
+            for number in numbers
+        ]
+        await send_all(play.discord, sent)
+        await until(lambda: has_failed(play, len(sent)), 30)
         assert {each.failure.type for each in await play.failed()} == {"ValidationError"}
         assert await play.count() == 1
 
@@ -461,6 +507,7 @@ NUMBERS = [10**30, 2**64, 2**63, 2**63 - 1, -1, -(10**30), True, 1.5, 1e300, "7"
 ADDRESSES = ["", "abc", "interaction:1", "ws://[", "http://127.0.0.1:9", "ws://127.0.0.1:99999"]
 
 
+@pytest.mark.gateway_only  # it numbers its events
 @pytest.mark.parametrize("number", NUMBERS, ids="{!r:.20}".format)
 async def test_a_forged_sequence_number_does_not_stop_the_bot(number: Any) -> None:
     async with playing(Target) as play:
@@ -472,6 +519,7 @@ async def test_a_forged_sequence_number_does_not_stop_the_bot(number: Any) -> No
         await goes_on(play)
 
 
+@pytest.mark.gateway_only  # it gives a place to resume at
 async def test_a_forged_resume_address_does_not_stop_the_bot() -> None:
     async with asyncio.TaskGroup() as bots:
         for address in ADDRESSES:
@@ -515,11 +563,15 @@ async def test_a_burst_of_malformed_events_leaves_the_bot_responsive(events: int
             to_json(changed(chance.choice(samples), [Change("replace", chance.randrange(10_000), odd)]))
             for odd in ODD[:17] * 3
         ]
-        for _ in range(events):
-            id = play.discord.world.snowflake().encode()
-            play.discord.send_raw("INTERACTION_CREATE", msgspec.Raw(chance.choice(forms).replace(b"<id>", id)))
+        busy = asyncio.Semaphore(100)  # so many connections
+
+        async def burst(form: bytes) -> None:
+            async with busy:
+                await deliver(play.discord, msgspec.Raw(form.replace(b"<id>", play.discord.world.snowflake().encode())))
+
+        await asyncio.gather(*(burst(chance.choice(forms)) for _ in range(events // cost())))
         await goes_on(play)
-        assert play.discord.gateway.identifies == 1
+        check_connected(play)
         play.discord.unknown.clear()
 
 
@@ -529,10 +581,11 @@ async def test_a_huge_payload_does_not_stop_the_bot(size: int) -> None:
         real = (await play.click()).interaction
         count = await play.count()
         huge = {**real, "id": play.discord.world.snowflake(), "channel": {"name": "x" * size}}
-        play.discord.send_raw("INTERACTION_CREATE", huge)
+        status = await deliver(play.discord, huge)
         await goes_on(play)
-        assert await play.count() >= count + 2
-        assert play.discord.gateway.identifies == 1
+        is_refused = Now.mode == "rest" and size > bot.BODY_BYTES_MAX  # no interaction of Discord's is that large
+        assert (status == 413, await play.count() >= count + 2 - is_refused) == (is_refused, True)
+        check_connected(play)
 
 
 async def test_a_payload_nested_200000_deep_does_not_stop_the_bot() -> None:
@@ -540,19 +593,21 @@ async def test_a_payload_nested_200000_deep_does_not_stop_the_bot() -> None:
         real = (await play.click()).interaction
         for opened, closed in (("[", "]"), ('{"a":', "}")):
             for deep in (Text(opened, DEEP, closed), Text(opened, DEEP)):
-                send_json(play.discord, "INTERACTION_CREATE", {**real, "data": deep})
+                await send(play.discord, {**real, "data": deep})
                 play.discord.send_frame(deep.json().encode())
         await goes_on(play)
-        assert play.discord.gateway.identifies == 1
+        check_connected(play)
 
 
 async def test_an_event_that_is_only_just_shallow_enough_to_be_read_is_on_the_failed_list() -> None:
     async with playing(Target) as play:
         real = (await play.click()).interaction
-        sent = range(900, 1_000, 2)
-        for depth in sent:
-            deep = {**real, "id": play.discord.world.snowflake(), "type": 99, "data": {"x": Text("[", depth, "]")}}
-            send_json(play.discord, "INTERACTION_CREATE", deep)
+        sent = range(800, 1_000, 2)
+        bare = {**real, "type": 99}
+        await send_all(
+            play.discord,
+            [{**bare, "id": play.discord.world.snowflake(), "data": {"x": Text("[", depth, "]")}} for depth in sent],
+        )
         await goes_on(play)
         assert 0 < len(await play.failed()) <= len(sent)
 
