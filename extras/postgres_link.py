@@ -50,6 +50,7 @@ SESSION = {
     "default_transaction_isolation": "read committed",
     "enable_seqscan": "off",  # a plan that was made while a table was small must not walk it when it is large
     "jit": "off",
+    "standard_conforming_strings": "on",
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "3",
@@ -63,8 +64,12 @@ END_OTHERS = """
 def explain(error: BaseException, place: str) -> str:
     """Return the sentence for an operator: problem, place, remedy."""
     _, problem, remedy = next(row for row in REMEDIES if isinstance(error, row[0]))
-    text = " ".join(str(error).split())[:300] or type(error).__name__
-    return bot.redact(f"{place} {problem} ({text}). {remedy}.")
+    return f"{place} {problem} ({text_of(error)}). {remedy}."
+
+
+def text_of(error: BaseException) -> str:
+    """Return what the error says, on one line."""
+    return bot.redact(" ".join(str(error).split())[:300]) or type(error).__name__
 
 
 async def hang_up(db: Connection) -> None:
@@ -197,7 +202,7 @@ class Line:
                 if not committing or not isinstance(error, LOST):
                     raise StoreError(explain(error, self._link.place)) from error
                 unknown = f"{self._link.place} may or may not have the last transaction"
-                raise CommitUnknownError(f"{unknown} ({error or 'it did not answer'}). Look at its log.") from error
+                raise CommitUnknownError(f"{unknown} ({text_of(error)}). See its log.") from error
             except CROSSED:
                 if attempt == ATTEMPTS - 1:
                     raise

@@ -94,7 +94,8 @@ CLAIM = (
     " RETURNING i.id, i.key, i.body, i.runs"
 )
 FORGET_THE_GONE = """
-    WITH gone AS (DELETE FROM everclick.process WHERE bot=$1 AND until < clock_timestamp() RETURNING id)
+    WITH gone AS (DELETE FROM everclick.process WHERE bot=$1 AND until < clock_timestamp() RETURNING id),
+        ended AS (DELETE FROM everclick.lease WHERE bot=$1 AND until < clock_timestamp())
     DELETE FROM everclick.waiter WHERE bot=$1 AND owner IN (SELECT id FROM gone)
 """
 FAIL = (

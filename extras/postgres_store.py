@@ -173,7 +173,8 @@ class PostgresStore(SharedStore):
 
     async def _register(self) -> None:
         """Register this process and renew its leases; tell of what was lost."""
-        held, now = {**self._held}, asyncio.get_running_loop().time()
+        held, now = {**self._held}, asyncio.get_running_loop().time
+        asked_at = now()
 
         async def renew(db: Connection) -> list[Any]:
             await db.execute(statements.REGISTER, self.bot, self.owner, self._lease_s)
@@ -181,11 +182,11 @@ class PostgresStore(SharedStore):
             return await db.fetch(statements.RENEW, self.bot, self.owner, self._lease_s, names, [*held])
 
         renewed = {row[0] for row in await self._leases.put(renew)}
-        if self._heard_at and now > self._heard_at + self._lease_s:
+        if self._heard_at and now() > self._heard_at + self._lease_s:
             lost = "%s did not hear of this process for %.1f s: its events and leases may be another's by now"
-            log.warning(lost, self._link.place, now - self._heard_at)
-            self._claims_from = now + self._lease_s
-        self._heard_at = now
+            log.warning(lost, self._link.place, now() - self._heard_at)
+            self._claims_from = now() + self._lease_s
+        self._heard_at = asked_at
         for ask in held.keys() - renewed:
             if lease := self._held.pop(ask, None):
                 lost = "the lease %s is lost: it may be held for %g s, and this process must be heard of"
@@ -197,8 +198,12 @@ class PostgresStore(SharedStore):
     async def _stay_registered(self) -> None:
         while True:
             await asyncio.sleep(self._lease_s / 3)
-            with contextlib.suppress(StoreError):  # told already
+            try:
                 await self._register()
+            except StoreError:
+                pass  # the link has told
+            except Exception:
+                log.exception("this process could not be registered, and is tried again")
 
     async def _give_up(self) -> None:
         self._look_again()  # who waits for a lease is told that there is none any more

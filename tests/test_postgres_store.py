@@ -415,6 +415,29 @@ async def test_a_call_that_arrives_after_its_process_gave_it_up_does_nothing(pos
     delay.cut()
 
 
+async def test_a_process_that_cannot_be_registered_is_tried_again(
+    postgres: Server, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(postgres.url, lease_s=LEASE_S) as store, asking(postgres) as db:
+        sql = "SELECT until > clock_timestamp() FROM everclick.process WHERE id=$1"
+        await db.execute("ALTER TABLE everclick.process RENAME TO elsewhere")
+        await until(lambda: "could not be registered" in caplog.text)
+        await db.execute("ALTER TABLE everclick.elsewhere RENAME TO process")
+        await until(lambda: db.fetchval(sql, store.owner))
+
+
+async def test_what_killed_processes_left_is_cleaned_up(postgres: Server) -> None:
+    async with opened(postgres.url) as store, asking(postgres) as db:
+        await db.execute("INSERT INTO everclick.process VALUES($1, 'gone', '-infinity')", BOT)
+        await db.execute("INSERT INTO everclick.waiter(bot, name, owner, ask) VALUES($1, 'a', 'gone', 1)", BOT)
+        sql = "INSERT INTO everclick.lease VALUES($1, 'b', 'gone', 2, 1, '-infinity', '-infinity')"
+        await db.execute(sql, BOT)
+        assert await store.claim_orphans() == []
+        assert await is_zero(db, "SELECT count(*) FROM everclick.lease")
+        assert await is_zero(db, "SELECT count(*) FROM everclick.waiter")
+        assert await is_zero(db, "SELECT count(*) FROM everclick.process WHERE id='gone'")
+
+
 # Many records
 
 
