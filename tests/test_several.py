@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import contextlib
 import itertools
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import hikari
 import pytest
 
 pytest.importorskip("extras.redis_store", reason="extras/ is not there, or redis is not installed")
@@ -585,6 +588,24 @@ def test_shares_are_even_and_move_as_few_shards_as_can_be(shards: dict[str, set[
     assert moved <= sum(max(0, each) for each in even)
 
 
+PRIVATE = {
+    hikari.impl.GatewayShardImpl: {"_connect", "_keep_alive", "_poll_events", "_user_id"},
+    hikari.GatewayBot: {
+        "_cache", "_dumps", "_event_factory", "_event_manager", "_loads", "_shards", "_start_one_shard", "_token",
+    },
+}  # fmt: skip
+
+
+def test_every_private_name_of_hikaris_that_the_shards_use_is_listed_and_there() -> None:
+    tree = ast.parse((ROOT / "extras" / "shards.py").read_text("utf-8"))
+    names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    names |= {node.name for node in ast.walk(tree) if isinstance(node, ast.AsyncFunctionDef)}
+    used = {each for each in names if re.match("_[a-z]", each) and any(hasattr(theirs, each) for theirs in PRIVATE)}
+    assert used == set[str]().union(*PRIVATE.values())
+    for theirs, listed in PRIVATE.items():
+        assert {each for each in listed if not hasattr(theirs, each)} == set()
+
+
 # What each process does
 
 
@@ -622,9 +643,10 @@ async def test_a_run_by_the_clock_that_takes_long_is_waited_for_by_all_processes
     async with Discord() as discord, contextlib.AsyncExitStack() as stack:
         for _ in range(2):
             store = open_shared(server.url, bot.bot_id_of(discord.token))
-            app = await stack.enter_async_context(running(discord, slowly, store=store, make=several.SharedApp))
+            await stack.enter_async_context(running(discord, slowly, store=store, make=several.SharedApp))
         await until(lambda: runs == 4, 40)
-        assert await app.failed() == []
+        async with another(server, discord.token) as other:
+            assert await other.failed() == []
     assert most == 1
 
 
