@@ -23,9 +23,9 @@ play: $(VENV)/ready ## start the playground with the bot in it: no account, no i
 	$(PY) bot.py playground $(if $(MODE),--mode $(MODE) )$(ARGS)
 
 # Exit code 5: no test was chosen. With ARGS="-k poll", say, one of the two runs may have none.
-test: $(VENV)/ready-dev ## run every test except the long storms
+test: $(VENV)/ready-dev ## run every test except the long ones
 	$(PY) -m pytest -m "not long" -n auto --dist worksteal --reruns 2 $(ARGS); on_workers=$$?; \
-	$(PY) -m pytest -m "not long" --alone --reruns 2 $(ARGS); \
+	$(PY) -m pytest -m "not long" --reruns 2 $(ARGS) --alone -n 0; \
 	case $$on_workers-$$? in 0-0|0-5|5-0) ;; *) exit 1 ;; esac
 
 check: $(VENV)/ready-dev ## lint, check the types and validate the bot without connecting
@@ -38,8 +38,8 @@ bench: $(VENV)/ready-dev ## measure what the README claims, peers in the same ru
 	@set -e; for script in $(sort $(wildcard benchmarks/[a-z]*.py)); do echo "== $$script"; $(PY) "$$script"; done
 	@test -n "$(wildcard benchmarks/[a-z]*.py)" || echo "There is no benchmark in benchmarks/ yet."
 
-crash: $(VENV)/ready-dev ## run the long storms: hundreds of kills, ten minutes and more
-	$(PY) -m pytest -m long -v $(ARGS)
+crash: $(VENV)/ready-dev ## run the long tests: storms with hundreds of kills, thousands of hostile inputs
+	$(PY) -m pytest -m long -n auto --dist worksteal -v $(ARGS)
 
 clean: ## remove .venv and what the tools left; never your config.env or database
 	rm -rf $(VENV) .hypothesis .pytest_cache .ruff_cache test-results

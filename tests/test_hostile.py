@@ -54,8 +54,8 @@ def effort(examples: int) -> settings:
 
 
 def short_and_long(examples: int, times: int = 25) -> Any:
-    """Run the test with so many examples, and with many more where slow tests are run."""
-    long = pytest.param(examples * times, marks=[pytest.mark.slow, pytest.mark.timeout(1_200)])
+    """Run the test with so many examples, and with many more where long tests are run."""
+    long = pytest.param(examples * times, marks=[pytest.mark.long, pytest.mark.timeout(1_800)])
     return pytest.mark.parametrize("examples", [examples, long], ids=["short", "long"])
 
 

@@ -91,14 +91,14 @@ def test_play_installs_only_what_the_bot_needs_and_starts_the_playground(folder:
     assert steps[-1] == ".venv/bin/python bot.py playground mybot.py --port 9000"
 
 
-def test_test_installs_the_tools_too_and_runs_all_but_the_long_storms(folder: Path) -> None:
+def test_test_installs_the_tools_too_and_runs_all_but_the_long_tests(folder: Path) -> None:
     steps = run("make", "-n", "test", cwd=folder).splitlines()
     installs = [step.rpartition(" ")[2] for step in steps if INSTALL in step]
     assert installs == ["requirements.txt", "requirements-dev.txt"]
     pytest_runs = [step.partition(" ;")[0].partition("; ")[0] for step in steps if " -m pytest " in step]
     assert pytest_runs == [
         '.venv/bin/python -m pytest -m "not long" -n auto --dist worksteal --reruns 2',
-        '.venv/bin/python -m pytest -m "not long" --alone --reruns 2',
+        '.venv/bin/python -m pytest -m "not long" --reruns 2  --alone -n 0',
     ]
 
 
@@ -115,12 +115,39 @@ def test_test_fails_when_one_run_fails_or_both_find_nothing(
         f'case "$*" in *pytest*) echo "$@"; {codes};; esac; exec "{sys.executable}" "$@"',
     )
     said = run("make", "test", "ARGS=-k poll", cwd=installed, expect=result)
-    assert len(re.findall(r"^-m pytest .* -k poll$", said, flags=re.MULTILINE)) == 2
+    assert len(re.findall(r"^-m pytest .* -k poll(?: --alone -n 0)?$", said, flags=re.MULTILINE)) == 2
 
 
-def test_crash_runs_the_long_storms(folder: Path) -> None:
+TWO_TESTS = """
+import pytest
+
+@pytest.mark.alone
+def test_that_needs_the_machine_for_itself(): ...
+
+def test_that_does_not(): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ([], ["that_needs_the_machine_for_itself", "that_does_not"]),
+        (["-n", "2"], ["that_does_not"]),
+        (["--alone"], ["that_needs_the_machine_for_itself"]),
+    ],
+    ids=["plain", "on workers", "alone"],
+)
+def test_each_test_runs_in_one_of_the_two_runs(tmp_path: Path, options: list[str], names: list[str]) -> None:
+    (tmp_path / "test_two.py").write_text(TWO_TESTS)
+    plain = ["-v", "-c", str(ROOT / "pyproject.toml"), "-p", "tests.conftest", "-p", "no:cacheprovider"]
+    said = run(sys.executable, "-m", "pytest", *plain, *options, tmp_path / "test_two.py", cwd=ROOT)
+    ended = re.findall(r"::test_(\w+) PASSED|PASSED .*::test_(\w+)", said)
+    assert ["".join(pair) for pair in ended] == names, said
+
+
+def test_crash_runs_the_long_tests(folder: Path) -> None:
     steps = run("make", "-n", "crash", "ARGS=-k kill", cwd=folder).splitlines()
-    assert steps[-1] == ".venv/bin/python -m pytest -m long -v -k kill"
+    assert steps[-1] == ".venv/bin/python -m pytest -m long -n auto --dist worksteal -v -k kill"
 
 
 def test_a_second_call_installs_nothing(installed: Path) -> None:
