@@ -1,7 +1,7 @@
 """A counter, answers of several kinds, and a hook. It kills itself once where the file `armed` says.
 
 That lies beside the database. The points: `handler`, before a click counts; `answer`, when that is saved and nothing
-was sent. The hook's handler waits as long as there is a file `held`.
+was sent. `/wait` and the hook wait as long as there is a file `held`.
 """
 
 from __future__ import annotations
@@ -71,6 +71,13 @@ async def files(ctx: CommandContext) -> None:
     await ctx.respond([bot.File(hikari.Bytes(bytes(range(256)) * 40, name)) for name in ("a.bin", "übung.bin")])
 
 
+@bot.command("wait", "Answer when it is let go.", auto_defer=bot.AutoDefer.OFF)
+async def wait(ctx: CommandContext) -> None:
+    while HELD.exists():
+        await asyncio.sleep(0.01)
+    await ctx.respond("waited")
+
+
 @bot.register(name="deploys")
 class Deploys(bot.Record):
     versions: list[int] = bot.field(default_factory=list[int])
@@ -90,7 +97,7 @@ async def answer(self: bot.Web, key: bot.EventKey, kind: Any, body: Any, origina
 
 
 def my_bot(app: App) -> None:
-    app.add(post, text, form, files, deploy, Counter, Naming, Deploys)
+    app.add(post, text, form, files, wait, deploy, Counter, Naming, Deploys)
     setattr(bot.Web, "answer", answer)  # noqa: B010
 
 
