@@ -1149,7 +1149,8 @@ class SQLiteStore(Store):
         return sql, (self.bot, *cursor, self._now(), self._now(), self._now())
 
     async def flush(self) -> None:
-        await self._write(statements())
+        noted, self._lazy = [operation for _, operation in self._lazy.values()], {}
+        await self._write(lambda db: [operation(db) for operation in noted])  # in its turn, behind earlier events
         if self._stuck:
             raise StoreError(f"{self.path} refused an event, and nothing may be confirmed past it.")
 
@@ -3326,6 +3327,8 @@ def hook(
     """
 
     def mark(function: F) -> F:
+        if is_marked(function, "hook"):
+            raise OperatorError(f"hook {name!r}: write one @hook, and a function for each.")
         function.__dict__["hook"] = Hook(function, name, sign, per_minute, check)
         return function
 
@@ -5008,7 +5011,7 @@ async def first_answer(kind: Any, body: Body, entities: hikari.api.EntityFactory
     for number, file in enumerate(files):
         async with file.stream() as stream:
             kind_of_file = {"Content-Type": stream.mimetype or "application/octet-stream"}
-            part = form.append(await stream.read(), kind_of_file)
+            part = form.append(io.BytesIO(await stream.read()), kind_of_file)
         part.set_content_disposition("form-data", name=f"files[{number}]", filename=file.filename)
     return await form.as_bytes()
 
@@ -5017,7 +5020,7 @@ def http_response(answer: bytes) -> web.Response:
     """Return the answer with the type of its content: multipart begins with the boundary between its parts."""
     boundary = answer[2:].partition(b"\r\n")[0].decode() if answer.startswith(b"--") else ""
     kind = f"multipart/form-data; boundary={boundary}" if boundary else "application/json"
-    return web.Response(body=answer, headers={"Content-Type": kind})
+    return web.Response(body=io.BytesIO(answer) if boundary else answer, headers={"Content-Type": kind})
 
 
 def is_news(record: logging.LogRecord) -> bool:
@@ -5031,6 +5034,9 @@ def is_news(record: logging.LogRecord) -> bool:
 PING = 1  # Discord's type of interaction by which it sees whether an address is a bot's
 DISCORD = "_discord"  # the name its key is pinned under; no hook can be called so
 NOT_SIGNED = "the signature is missing or wrong"
+REFUSALS_TOLD_MAX = 20  # reasons in the log, for each hook and hour
+CHECK_WITHIN_S = 10.0  # then the sender has most likely given up
+ANSWER_KEPT_BYTES_MAX = 1 << 16  # a larger one would fill the disk for the sake of a copy that hardly comes
 
 
 def is_signed(key: bytes, content: bytes, signature: bytes) -> bool:
@@ -5093,8 +5099,8 @@ class Signed(NamedTuple):
     def read(cls, headers: Mapping[str, str], body: bytes) -> Signed:
         """Return what is signed, and its signatures. Raises HookError."""
         id, stamp = headers.get("Webhook-Id", ""), headers.get("Webhook-Timestamp", "")
-        if not re.fullmatch(r"[\w.:-]{1,128}", id, re.ASCII):
-            raise HookError(401, "Webhook-Id is missing, or not 1 to 128 letters, digits and . : _ -")
+        if not re.fullmatch(r"[\w:-]{1,128}", id, re.ASCII):  # with dots, what is signed could be read in two ways
+            raise HookError(401, "Webhook-Id is missing, or not 1 to 128 letters, digits and : _ -")
         check_age(stamp)
         return cls(id, f"{id}.{stamp}.".encode() + body, headers.get("Webhook-Signature", "").split())
 
@@ -5114,8 +5120,9 @@ class Signed(NamedTuple):
 
 def headers_kept(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers that are for a hook's handler, in lower case; none that proves who its sender is."""
-    told = {name.lower(): text.encode("utf-8", "replace").decode() for name, text in headers.items()}
-    wanted = re.compile(r"(?!.*(signature|token|secret|auth))(x|webhook)-")
+    in_turn = reversed([*headers.items()])  # of a name that is there twice, the one that was verified
+    told = {name.lower(): text.encode("utf-8", "replace").decode() for name, text in in_turn}
+    wanted = re.compile(r"(?!.*(sig|hmac|token|secret|auth|key|pass|credential|session|cookie))(x|webhook)-")
     return {name: text for name, text in told.items() if wanted.match(name)}
 
 
@@ -5128,12 +5135,22 @@ def read_hook(function: Handler) -> Hook:
     insist(place, (named, " is no name. Use up to 32 of a-z, 0-9 and _, a letter first."))
     insist(place, (made.sign in ("standard", "ed25519", "github"), f": sign={made.sign!r} is no way to sign."))
     insist(place, (made.per_minute > 0, ": per_minute is 1 at least."))
+    if made.check:
+        check_parameters(made.check, "app: App", "body: dict")
     try:
         hints = typing.get_type_hints(function)
         kind = hints.get(list(inspect.signature(function).parameters)[1], Any)
         return made._replace(body=msgspec.json.Decoder(kind))
     except Exception as error:  # whatever an annotation may hold
         raise OperatorError(f"{place}: {error}. {TYPES_MEANT}") from error
+
+
+async def check_free(socket: str) -> None:
+    """Raise OSError when somebody listens at the socket: asyncio would take its place."""
+    with contextlib.suppress(FileNotFoundError, ConnectionRefusedError):
+        _, writer = await asyncio.open_unix_connection(socket)
+        writer.close()
+        raise OSError("another process listens there")
 
 
 def what_must_fit(app: App) -> Iterator[tuple[object, str]]:
@@ -5159,7 +5176,7 @@ class Web:
     def __init__(self, app: App) -> None:
         self._app, self._config = app, app.config
         self._deliveries = dict[EventKey, Delivery]()
-        self._calls, self._told = dict[str, deque[float]](), set[tuple[str, str]]()
+        self._calls, self._told = dict[str, deque[float]](), dict[tuple[str, int], set[str]]()
         self._runner: web.AppRunner | None = None
         self._began_at, self._is_shut, self._key = time.monotonic(), False, b""
         self._counts = collections.Counter[tuple[str, int]]()
@@ -5175,6 +5192,8 @@ class Web:
             if self._app.hooks:
                 log.warning("the hooks %s are not served. Set WEB_PORT.", ", ".join(self._app.hooks))
             return
+        for name in ({*config.hook_secrets, *config.hook_keys} - {""}) - self._app.hooks.keys():
+            log.warning("there is no hook %r, for which HOOK_…_%s is set", name, name.upper())
         server = web.Application(client_max_size=BODY_BYTES_MAX, middlewares=[self._in_words])
         if config.mode == "rest":
             server.router.add_post(f"{config.web_path}/interactions", self._take_interaction)
@@ -5186,13 +5205,14 @@ class Web:
         patience: Any = {"keepalive_timeout": IDLE_MAX_S, "lingering_time": 1, "shutdown_timeout": 1}  # seconds
         self._runner = web.AppRunner(server, access_log=None, logger=http_log, **patience)
         await self._runner.setup()
-        where = f"WEB_PORT={config.web_port}"
+        where = f"WEB_PORT={config.web_port} at WEB_HOST={config.web_host}"
         try:
             if config.web_port is not None:
                 where_to = self._runner, config.web_host, config.web_port
                 await web.TCPSite(*where_to, backlog=1024, reuse_port=self.reuses).start()
             where = f"WEB_SOCKET={config.web_socket}"
             if config.web_socket:
+                await check_free(config.web_socket)
                 await web.UnixSite(self._runner, config.web_socket, backlog=1024).start()
                 Path(config.web_socket).chmod(0o660)  # noqa: ASYNC240  # the proxy may be of the same group
         except (OSError, NotImplementedError) as error:
@@ -5239,6 +5259,10 @@ class Web:
 
     @web.middleware
     async def _in_words(self, request: web.Request, handler: Any) -> web.StreamResponse:
+        """Handle a request as work that a drain waits for."""
+        return await self._app.spawn(self._respond(request, handler))
+
+    async def _respond(self, request: web.Request, handler: Any) -> web.StreamResponse:
         """Tell whoever asks what is wrong, in JSON; nothing that comes in here takes anything down."""
         resource = request.match_info.route.resource
         try:
@@ -5311,10 +5335,14 @@ class Web:
         except TimeoutError:
             return web.Response(status=202)  # the answer may still come, as a request of ours
         response = http_response(answer)
-        with contextlib.suppress(OSError):  # nobody is there any more
-            await response.prepare(request)
-            await response.write_eof()
+        try:
+            async with asyncio.timeout(FIRST_ANSWER_WITHIN_S):
+                await response.prepare(request)
+                await response.write_eof()
             delivery.is_written(True)
+        except (OSError, TimeoutError):  # nobody is there any more, or does not read
+            if request.transport:
+                request.transport.abort()
         return response
 
     async def answer(self, key: EventKey, kind: Any, body: Body) -> bool:
@@ -5324,7 +5352,7 @@ class Web:
         answer = await first_answer(kind, body, self._app.entities)
         if delivery.answer.done() or not await delivery.give(answer):
             return False
-        if len(answer) <= BODY_BYTES_MAX:  # large files would fill the disk for the sake of a copy that hardly comes
+        if len(answer) <= ANSWER_KEPT_BYTES_MAX:
             self._app.store.note_answer(key, answer)
         return True
 
@@ -5347,7 +5375,11 @@ class Web:
         kept = {"hook": hook.name, "headers": headers_kept(request.headers), "data": data}
         event = Event(EventKey(f"hook:{hook.name}:{id}"), write_json(kept))
         if hook.check and not await self._app.store.answer(event.key):  # to a copy its answer would be another one
-            await hook.check(self._app, value)
+            try:
+                async with asyncio.timeout(CHECK_WITHIN_S):
+                    await hook.check(self._app, value)
+            except TimeoutError:
+                raise HookError(503, f"the check took longer than {CHECK_WITHIN_S:.0f} s") from None
         if not await self._app.take(event):
             raise HookError(409, "this was accepted before")
         answer = {"accepted": event.key}
@@ -5374,15 +5406,18 @@ class Web:
         if not signed.is_from_key(key):
             raise self._refuse(hook, NOT_SIGNED)
         fingerprint = hashlib.sha256(key).hexdigest()
-        if not own and await self._app.store.pin(hook.name, fingerprint) != fingerprint:
-            remedy = f"If its sender has a new one: python bot.py trust {hook.name} {fingerprint}"
+        store = self._app.store
+        if not own and (await store.pinned(hook.name) or await store.pin(hook.name, fingerprint)) != fingerprint:
+            script = Path(sys.argv[0]).name
+            remedy = f"If its sender has a new one: python {script} trust {hook.name} {fingerprint}"
             raise self._refuse(hook, f"another key is pinned than the one with the fingerprint {fingerprint}", remedy)
         return signed.id
 
     def _refuse(self, hook: Hook, reason: str, remedy: str = "") -> HookError:
-        """Return the error for the sender; the log is told once."""
-        if (hook.name, reason) not in self._told and len(self._told) < 100:
-            self._told.add((hook.name, reason))
+        """Return the error for the sender; the log is told once an hour, and not by strangers without end."""
+        told = self._told.setdefault((hook.name, int(time.monotonic() // HOUR)), set())
+        if reason not in told and len(told) < REFUSALS_TOLD_MAX:
+            told.add(reason)
             log.warning("a request to the hook %s was refused: %s. %s", hook.name, reason, remedy)
         return HookError(401, reason)
 
@@ -6118,7 +6153,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     commands.choices["export"].add_argument("name", nargs="*", metavar="NAME", help="which kinds of records (all)")
     commands.choices["backup"].add_argument("file", type=Path, metavar="FILE", help="where to; it must not exist yet")
     trusted = commands.choices["trust"]
-    trusted.add_argument("name", metavar="NAME", help=f"the hook, or {DISCORD} for Discord's own key (MODE=rest)")
+    trusted.add_argument("name", metavar="NAME", help="the hook")
     trusted.add_argument("key", metavar="FINGERPRINT", help="as the log shows it where a key is refused, 64 digits")
     playground = commands.choices["playground"]
     playground.add_argument("script", nargs="?", default=sys.argv[0], help="the bot to run (this one)")
@@ -6229,12 +6264,11 @@ def manage_failed(_: BotFunction, options: argparse.Namespace) -> None:
 
 
 def trust_key(bot: BotFunction, options: argparse.Namespace) -> None:
-    """Trust another key of a hook's sender, or of Discord."""
-    config = Config.load(options.config, os.environ)
-    bot(app := App(config))
-    names = {name for name, each in app.hooks.items() if each.sign == "ed25519"} | {DISCORD}
-    if options.name not in names:
-        raise OperatorError(f"{options.name} has no key that is pinned. Those that may: {', '.join(sorted(names))}.")
+    """Trust another key of a hook's sender."""
+    bot(app := App(Config.load(options.config, os.environ)))
+    names = ", ".join(sorted(name for name, each in app.hooks.items() if each.sign == "ed25519"))
+    if options.name not in names.split(", "):
+        raise OperatorError(f"{options.name} has no key that is pinned. Hooks that may have: {names or 'none'}.")
     if not re.fullmatch("[0-9a-f]{64}", options.key.lower()):
         raise OperatorError(f"{options.key} is no fingerprint. The log shows it, 64 digits, where a key is refused.")
     asyncio.run(carry_order(kept_store(options), "trust", [options.name, options.key.lower()]))

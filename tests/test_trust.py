@@ -72,7 +72,7 @@ async def test_the_first_key_is_pinned_and_another_is_refused_until_it_is_truste
         for version in (2, 3):
             assert await send(process, version, THEIRS) == 401
         told = [line for line in process.log if "another key is pinned" in line]
-        assert len(told) == 1 and f"python bot.py trust deploy {fingerprint(THEIRS)}" in told[0]
+        assert len(told) == 1 and f"python hooked.py trust deploy {fingerprint(THEIRS)}" in told[0]
 
         done = await trust(discord, store, "deploy", fingerprint(THEIRS))
         assert done == (0, "The running bot has taken the order; its log says what came of it.\n", "")
@@ -92,7 +92,7 @@ async def test_the_first_key_is_pinned_and_another_is_refused_until_it_is_truste
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["deplyo", "0" * 64], "deplyo has no key that is pinned. Those that may: _discord, deploy.\n"),
+        (["deplyo", "0" * 64], "deplyo has no key that is pinned. Hooks that may have: deploy.\n"),
         (["deploy", "abc"], "abc is no fingerprint. The log shows it, 64 digits, where a key is refused.\n"),
         (["deploy", "0" * 64], "bot.db is not there. The bot makes it when it runs for the first time.\n"),
     ],
