@@ -721,7 +721,9 @@ async def test_the_command_line_works_beside_the_processes(discord: Discord, bot
     assert [json.loads(line)["state"] for line in said.splitlines()] == [{"count": 0}]
     assert (await told("export", "total"))[1] == ""
     key = "ab" * 32
-    assert await told("trust", "_discord", key) == (0, f"_discord is trusted with {key}.\n", "")
+    assert await told("trust", "signed", key) == (0, f"signed is trusted with {key}.\n", "")
+    async with bots.look() as store:
+        assert await store.pinned("signed") == key
     code, said, wrong = await told("backup", tmp_path / "copy")
     assert (code, said) == (2, "")
     assert wrong.startswith(f"{tmp_path / 'copy'} is not written: this makes copies of SQLite files alone. pg_dump")

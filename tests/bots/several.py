@@ -68,6 +68,11 @@ async def note(ctx: bot.EventContext, body: dict[str, int]) -> None:
     total.clicks += body["by"]
 
 
+@bot.hook("signed", sign="ed25519")
+async def signed(ctx: bot.EventContext, body: dict[str, int]) -> None:
+    pass
+
+
 @bot.every(1)
 async def tick(ctx: bot.EventContext) -> None:
     total = await ctx.record(Total, "tick")
@@ -81,7 +86,7 @@ async def commit_and_die(self: Any, *given: Any, original: Any = bot.App.commit,
 
 
 def my_bot(app: bot.App) -> None:
-    app.add(Total, Poll, Kept, poll, kept, who, break_, note)
+    app.add(Total, Poll, Kept, poll, kept, who, break_, note, signed)
     if "TICKS" in os.environ:
         app.add(tick)
     if os.environ.get("DIES") == "commit":
