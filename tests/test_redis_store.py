@@ -196,6 +196,62 @@ async def test_of_what_is_over_little_is_left_and_after_a_day_nothing(redis: Ser
         assert left == {"layout", "processes", "order", "tokens", "expiring"}
 
 
+async def test_an_answer_is_kept_as_long_as_the_key_of_its_event(redis: Server) -> None:
+    clock = Clock()
+    async with opened(redis.url, now=clock) as store, opened(redis.url) as other:
+        await accept(store, event(1))
+        assert await store.answer(event(1).key) is None
+        store.note_answer(event(1).key, b"first")
+        store.note_answer(event(1).key, bytes(range(256)))
+        store.note_answer(event("never").key, b"lost")
+        await store.commit([], event(1).key)
+        assert await store.answer(event(1).key) == bytes(range(256)) == await other.answer(event(1).key)
+        assert await store.answer(event("never").key) is None
+        clock.advance(2 * DAY)
+        assert await store.purge() == 1
+        assert await store.answer(event(1).key) is None
+
+
+async def test_the_key_that_was_pinned_first_stays_until_it_is_replaced(redis: Server) -> None:
+    async with opened(redis.url) as one, opened(redis.url) as two:
+        assert await one.pinned("a") is None
+        assert await asyncio.gather(one.pin("a", "first"), one.pin("a", "second")) == ["first", "first"]
+        assert [await two.pin("a", "third"), await two.pinned("a"), await two.pinned("b")] == ["first", "first", None]
+        assert [await two.pin("a", "fourth", replace=True), await one.pinned("a")] == ["fourth", "fourth"]
+
+
+async def test_a_session_that_is_forgotten_leaves_a_gap_on_record(redis: Server) -> None:
+    clock = Clock()
+    async with opened(redis.url, now=clock) as store, asking(redis) as client:
+        await accept(store, None, at(7))
+        since = clock()
+        clock.advance(60)
+        assert await store.cursor(0, "another") is None
+        await store.forget(0, "there is nothing to forget")
+        [gap] = [json.loads(each) for each in await client.lrange(f"everclick:{{{BOT}}}:gaps", 0, -1)]
+        assert (gap["shard"], float(gap["since"]), gap["till"]) == (0, since, clock())
+        assert gap["why"] == "the token, the intents or the number of shards changed"
+        await accept(store, None, at(8))
+        clock.advance(31 * DAY)
+        assert await store.cursor(0, "f") is None
+
+
+async def test_the_figures_are_those_of_all_processes(redis: Server) -> None:
+    clock = Clock()
+    async with opened(redis.url, now=clock) as one, opened(redis.url, now=clock) as two:
+        assert (await one.figures())[:3] == (0, None, 0)
+        begun = clock()
+        for number, store in enumerate((one, two, two, one)):
+            await accept(store, event(number))
+            clock.advance(1)
+        await one.fail(event(3), BROKEN)
+        assert (await two.figures())[:3] == (3, begun, 1)
+        await one.commit([], event(0).key)
+        await one.retry_failed([])
+        assert (await two.figures())[:3] == (3, begun + 1, 0)
+        assert (await two.figures()).bytes > 100_000
+
+
 async def test_the_keys_of_a_bot_lie_together_in_a_cluster(redis: Server) -> None:
     async with opened(redis.url) as store, opened(redis.url, bot=OTHER_BOT) as other, asking(redis) as client:
         for each in (store, other):
