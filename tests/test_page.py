@@ -1210,6 +1210,27 @@ async def test_a_body_that_is_no_json_is_named_and_not_sent(pages: Pages) -> Non
     assert sum(one["do"] == "hook" for one in script.asked) == 1
 
 
+async def test_an_attempt_that_sends_nothing_takes_the_last_answer_away(pages: Pages) -> None:
+    script = await pages.scripted(first=state(bot=WITH_WEB, hooks=HOOKS))
+    panel = HooksPanel(script)
+    await panel.box.locator("summary").click()
+    for written in ("{", "{}"):
+        await panel.body.fill('{"version": "x"}')
+        await panel.send.click()
+        panel.reply(await panel.asked("deploy", '{"version": "x"}'), 422, "Unprocessable Entity", {"error": "no"})
+        await expect(panel.answer).to_be_visible()
+        script.asked.clear()
+        script.is_silent = written == "{}"
+        if script.is_silent:
+            await script.hang_up()
+            await expect(script.page.locator("#connection")).to_be_visible()
+        await panel.body.fill(written)
+        await panel.send.click()
+        await expect(panel.status).to_be_empty()
+        await expect(panel.answer).to_be_hidden()
+        assert script.asked == []
+
+
 async def test_what_was_written_for_a_hook_stays_while_the_bot_has_it(pages: Pages) -> None:
     script = await pages.scripted(first=state(bot=WITH_WEB, hooks=HOOKS))
     panel = HooksPanel(script)

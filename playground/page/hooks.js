@@ -110,6 +110,7 @@ export class Hooks {
 
   #call() {
     if (this.#request !== null) return;
+    this.#clearAnswer();
     if (!this.#check()) {
       this.#body.focus();
       return;
@@ -118,6 +119,10 @@ export class Hooks {
     if (!this.#acts.callHook(request, this.#select.value, this.#body.value)) return;
     this.#request = request;
     this.#send.setAttribute("aria-busy", "true");
+  }
+
+  /** Also when nothing could be sent: the answer to another body is no answer to this one. */
+  #clearAnswer() {
     this.#status.textContent = "";
     this.#answer.hidden = true;
   }
