@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, TypeVar
@@ -51,6 +52,18 @@ class GroupCommit(Generic[Op]):
             self._wake_later()
         if what not in self._notes or self._notes[what][0] <= order:
             self._notes[what] = order, operation
+
+    def put_notes(self) -> None:
+        """Put what is noted into its turn, behind what waits by now."""
+        notes, self._notes = self._notes, {}
+        for what, (order, operation) in notes.items():
+            written = self.put(operation)
+            written.add_done_callback(functools.partial(self._note_again, what, order, operation))
+
+    def _note_again(self, what: tuple[Any, ...], order: int, operation: Op, written: asyncio.Future[Any]) -> None:
+        refused = not written.cancelled() and isinstance(written.exception(), bot.StoreError)
+        if refused and what[0] != "cursor" and not self._closing:
+            self.note(what, order, operation)
 
     def forget(self, *what: Any) -> None:
         """Drop the notes of what begins so."""

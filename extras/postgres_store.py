@@ -165,6 +165,7 @@ class PostgresStore(SharedStore):
         return await self._writer.put(lambda db: db.fetch(sql, self.bot, *args))
 
     async def flush(self) -> None:
+        self._writer.put_notes()
         await self._writer.put(Step("accept", self._now()))
         if self._stuck:
             raise StoreError(f"{self._link.place} refused an event, and nothing may be confirmed past it.")

@@ -229,6 +229,7 @@ class RedisStore(SharedStore):
         self._stuck |= self._shards
 
     async def flush(self) -> None:
+        self._writer.put_notes()
         await self._write("nothing")
         if self._stuck:
             raise StoreError(f"{self._link.place} refused an event, and nothing may be confirmed past it.")

@@ -649,6 +649,19 @@ class StoreContract:
         assert await store.cursor(0, "f") == at(700)
         assert await store.behind() == []
 
+    async def test_a_flush_covers_what_was_noted_though_much_waits_behind_it(self, store: Store) -> None:
+        await store.commit([record(place=PLACE)], None)
+        await store.commit([record(version=1)], None)
+        waiting = [store.accept(event(number), None) for number in range(200)]
+        await asyncio.sleep(0)  # they are on their way
+        store.note_shown(record().id, 2, None)
+        flushed = asyncio.create_task(store.flush())
+        await asyncio.sleep(0)
+        waiting += [store.accept(event(number), None) for number in range(200, 3_000)]
+        await flushed
+        assert await store.behind() == []
+        await asyncio.gather(*waiting)
+
     async def test_cancelling_the_callers_does_not_undo_their_writes(self, store: Store) -> None:
         tasks: list[asyncio.Future[Any]] = [store.accept(event(number), None) for number in range(20)]
         tasks += [asyncio.create_task(store.commit([record(f"k{number}")], None)) for number in range(20)]
