@@ -1297,6 +1297,32 @@ async def test_axe_finds_nothing_serious_in_the_hooks(pages: Pages, scheme: str,
     await expect(script.page.get_by_label("The bot's log")).to_be_in_viewport()
 
 
+async def test_the_hooks_and_the_log_are_both_at_hand(pages: Pages) -> None:
+    script = await pages.scripted(first=state(bot=WITH_WEB, hooks=HOOKS, log=[f"line {n}" for n in range(300)]))
+    panel, log = HooksPanel(script), script.page.get_by_label("The bot's log")
+    await panel.box.locator("summary").click()
+    for one in (panel.hook, panel.body, panel.send, log):
+        await expect(one).to_be_in_viewport(ratio=1)
+    await panel.send.click()
+    panel.reply(await panel.asked("deploy", "{}"), 422, "Unprocessable Entity", {"error": "x " * 2000})
+    for one in (panel.send, panel.status, panel.answer, log):
+        await expect(one).to_be_in_viewport(ratio=1)
+    assert await log.evaluate("box => box.clientHeight") >= 100
+
+
+async def test_on_a_phone_the_form_for_hooks_is_seen_when_it_opens_and_the_answer_when_it_comes(pages: Pages) -> None:
+    viewport = {"width": 390, "height": 800}
+    script = await pages.scripted(first=state(bot=WITH_WEB, hooks=HOOKS), viewport=viewport)
+    panel = HooksPanel(script)
+    await script.page.get_by_role("button", name="Controls").click()
+    await panel.box.locator("summary").click()
+    for one in (panel.hook, panel.body, panel.send):
+        await expect(one).to_be_in_viewport(ratio=1)
+    await panel.send.click()
+    panel.reply(await panel.asked("deploy", "{}"), 202, "Accepted", {"accepted": "hook:deploy:1"})
+    await expect(panel.answer).to_be_in_viewport(ratio=1)
+
+
 async def test_the_log_follows_its_end_until_the_reader_scrolls_up(pages: Pages) -> None:
     script = await pages.scripted(first=state(log=[f"line {n}" for n in range(300)]))
     log = script.page.get_by_label("The bot's log")

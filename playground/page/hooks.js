@@ -14,7 +14,7 @@ export class Hooks {
   #body = el("textarea", {
     id: freshId("body"),
     class: "json",
-    rows: 4,
+    rows: 3,
     spellcheck: "false",
     autocomplete: "off",
     "aria-keyshortcuts": "Control+Enter",
@@ -51,6 +51,7 @@ export class Hooks {
     this.#body.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) this.#form.requestSubmit();
     });
+    details.addEventListener("toggle", () => details.open && details.scrollIntoView({ block: "nearest" }));
     details.append(this.#summary, el("div", { class: "hooks-body" }, this.#empty, this.#form));
     world.watch(["hooks", "bot"], () => this.#show());
     world.on("hook", (packet) => packet.request === this.#request && this.#showAnswer(packet));
@@ -133,6 +134,7 @@ export class Hooks {
     this.#status.textContent = status === null ? text : `${status} ${text}`;
     this.#answer.hidden = body === null || body === undefined;
     this.#answer.textContent = typeof body === "string" ? body : JSON.stringify(body, null, 2);
+    (this.#answer.hidden ? this.#status : this.#answer).scrollIntoView({ block: "nearest" });
   }
 
   #end() {
