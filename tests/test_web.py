@@ -999,15 +999,14 @@ async def test_a_port_that_is_taken_and_a_socket_without_a_folder_are_refused_by
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         told = await refused(mode="rest", web_port=port)
-        assert told.startswith(f"WEB_PORT={port} cannot be used ([Errno ")
-        assert told.endswith("). Stop what uses it, or choose another.")
+        assert told.startswith(f"WEB_PORT={port} at WEB_HOST=127.0.0.1 cannot be used ([Errno ")
+        assert told.endswith("). Stop what uses it, make its folder, or choose another.")
     path = tmp_path / "missing" / "web.sock"
     for port in (None, 0):
         told = await refused(mode="rest", web_socket=str(path), web_port=port)
         assert told.startswith(f"WEB_SOCKET={path} cannot be used ([Errno 2] ")
     told = await refused(mode="rest", web_port=0, web_host="203.0.113.1")
-    assert told.startswith("WEB_PORT=0 cannot be used ([Errno ")
-    assert "203.0.113.1" in told
+    assert told.startswith("WEB_PORT=0 at WEB_HOST=203.0.113.1 cannot be used ([Errno ")
 
 
 @posix_only
