@@ -11,7 +11,7 @@ process at the same moment goes into one call of it. It warns at the start of wh
                                    write takes up to a second
     maxmemory-policy noeviction    with any other a server that is full throws away what was accepted
 
-It runs from Redis 6.2 on. A replica that takes over may lack the last writes whatever is set, for they are copied to it
+Tried with Redis 6.2 and 8.2 and Valkey 9.1. A replica that takes over may lack the last writes: they are copied to it
 afterwards. `find(by=…)` orders by numbers, true and false; records without one in that field come last.
 """
 
