@@ -877,6 +877,45 @@ async def test_options_left_out_are_not_sent_and_wrong_ones_are_named(pages: Pag
     assert len(script.asked) == 1
 
 
+FILE_OPTION, NAME_OPTION, TEAM_OPTION, TIMES_OPTION = (
+    {"type": type_, "name": name, "description": f"About {name}"}
+    for type_, name in ((11, "picture"), (3, "name"), (3, "team"), (4, "times"))
+)
+FREE_COMMAND = {
+    "name": "greet", "description": "Greet.", "type": 1,
+    "options": [FILE_OPTION, NAME_OPTION, {**TEAM_OPTION, "choices": [{"name": "Red", "value": "r"}]}, TIMES_OPTION],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("keys", "options"),
+    [
+        (["Enter"], {}),
+        (["A", "n", "n", "Enter"], {"name": "Ann"}),
+        ([*"name: Ann", "Enter"], {"name": "Ann"}),
+        ([*"times: 3", "Enter"], {"times": 3}),
+        (["A", "Backspace", "Backspace", "Enter"], {}),
+        (["A", "Tab", "Tab", "Tab", "R", "Enter", "Enter"], {"name": "A", "team": "r"}),
+        (["Shift+Tab", "3", "Enter"], {"times": 3}),
+        (["Shift+Tab", "Enter", "4", "Enter"], {"times": 4}),
+        (["A", "Tab", "Tab", "Tab", "Tab", "Tab", "2", "Backspace", "Backspace", "Enter"], {"name": "A"}),
+    ],
+)
+async def test_a_command_that_needs_nothing_is_sent_by_enter_and_typing_begins_an_option(
+    pages: Pages, keys: list[str], options: Json
+) -> None:
+    script = await pages.scripted(first=state(commands=[FREE_COMMAND]))
+    keyboard = script.page.keyboard
+    await script.page.locator("#write").press_sequentially("/gr")
+    await keyboard.press("Enter")
+    await expect(script.page.locator(".command-foot").get_by_role("button", name="Send")).to_be_focused()
+    for key in keys:
+        await keyboard.press(key)
+    await script.heard(in_general("command", name="greet", options=options))
+    await expect(script.page.locator("#write")).to_be_focused()
+    assert len(script.asked) == 1
+
+
 async def test_subcommands_are_picked_by_their_full_name_and_context_menus_are_not_offered(pages: Pages) -> None:
     script = await pages.scripted()
     await script.page.locator("#write").fill("/")

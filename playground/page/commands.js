@@ -115,6 +115,12 @@ const TYPE = {
   NUMBER: 10,
   ATTACHMENT: 11,
 };
+
+/** Return true for an option that is given by typing; a file is not. */
+export function isTyped({ type }) {
+  return type !== TYPE.ATTACHMENT;
+}
+
 const YES_OR_NO = [
   { label: "True", value: true },
   { label: "False", value: false },

@@ -1,6 +1,6 @@
 /** A command being filled in: a field for each option in use, and what adds the optional ones. */
 
-import { choiceOffers, optionField, splitByNames } from "./commands.js";
+import { choiceOffers, isTyped, optionField, splitByNames } from "./commands.js";
 import { el } from "./dom.js";
 import { checkAll } from "./fields.js";
 
@@ -36,10 +36,9 @@ export class Filling {
     this.#showMore();
   }
 
+  /** Where nothing must be given, Enter sends at once, as chats have it; typing begins the first option. */
   focus() {
-    const first = this.#entries[0]?.field;
-    if (first) first.focus();
-    else (this.#more.querySelector("button") ?? this.#send).focus();
+    (this.#entries[0]?.field ?? this.#send).focus();
   }
 
   /** Take in what was typed after the command's name; return what is left over when it has no options. */
@@ -112,10 +111,13 @@ export class Filling {
     return this.command.options.indexOf(option);
   }
 
-  #showMore() {
+  #left() {
     const used = new Set(this.#entries.map(({ option }) => option));
-    const left = this.command.options.filter((option) => !used.has(option));
-    this.#more.replaceChildren(...left.map((option) => this.#addButton(option)));
+    return this.command.options.filter((option) => !used.has(option));
+  }
+
+  #showMore() {
+    this.#more.replaceChildren(...this.#left().map((option) => this.#addButton(option)));
     this.#places.hidden = this.#entries.length === 0;
   }
 
@@ -125,6 +127,7 @@ export class Filling {
       {
         type: "button",
         class: "add-option",
+        "data-option": option.name,
         title: option.about,
         "aria-label": `Add ${option.shown}: ${option.about}`,
         onclick: () => this.#add(option).field.focus(),
@@ -140,8 +143,18 @@ export class Filling {
     else if (event.key === "Enter" && event.target.matches("input:not([type=file])")) onenter();
     else if (event.key === "Backspace" && this.#isEmptyOptional(event.target))
       this.#remove(this.#entryOf(event.target)); // as chats have it: the way back takes the option away
-    else return;
+    else {
+      if (isText(event)) this.#begin(event.target);
+      return; // what was typed goes into the field that has the focus now
+    }
     event.preventDefault();
+  }
+
+  /** Typing on a button begins an option: the one that the button adds, or on Send the first that is left. */
+  #begin(button) {
+    const named = this.#left().find(({ name }) => name === button.dataset.option);
+    const option = named ?? (button === this.#send ? this.#left().find(isTyped) : null);
+    if (option && isTyped(option)) this.#add(option).field.focus();
   }
 
   #isEmptyOptional(control) {
@@ -188,6 +201,11 @@ export class Filling {
     const next = this.#entries.slice(from + 1).find(({ option, field }) => option.required && isEmpty(field));
     next?.field.focus();
   }
+}
+
+/** True for a key that writes something. A blank presses the button it is typed on. */
+function isText({ key, ctrlKey, metaKey, altKey, isComposing }) {
+  return [...key].length === 1 && key !== " " && !ctrlKey && !metaKey && !altKey && !isComposing;
 }
 
 function isEmpty(field) {
