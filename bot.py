@@ -5032,8 +5032,9 @@ def is_news(record: logging.LogRecord) -> bool:
 # Signatures. What is compared is compared in constant time; the key of an event lies within what is signed.
 
 PING = 1  # Discord's type of interaction by which it sees whether an address is a bot's
-DISCORD = "_discord"  # the name its key is pinned under; no hook can be called so
+DISCORD = "Discord"  # the name its key is pinned under; no hook can be called so
 NOT_SIGNED = "the signature is missing or wrong"
+SAME_SECRET = "Its sender needs the secret that stands here, or the key that belongs to the one here."
 REFUSALS_TOLD_MAX = 20  # reasons in the log, for each hook and hour
 CHECK_WITHIN_S = 10.0  # then the sender has most likely given up
 ANSWER_KEPT_BYTES_MAX = 1 << 16  # a larger one would fill the disk for the sake of a copy that hardly comes
@@ -5133,13 +5134,16 @@ def read_hook(function: Handler) -> Hook:
     place = f"hook {made.name!r}"
     named = NAME.fullmatch(made.name) and made.name[0] != "_"  # or its key could be pinned as Discord's
     insist(place, (named, " is no name. Use up to 32 of a-z, 0-9 and _, a letter first."))
-    insist(place, (made.sign in ("standard", "ed25519", "github"), f": sign={made.sign!r} is no way to sign."))
+    ways = ("standard", "ed25519", "github")
+    insist(place, (made.sign in ways, f": sign={made.sign!r} is no way to sign. There are {', '.join(ways)}."))
     insist(place, (made.per_minute > 0, ": per_minute is 1 at least."))
     if made.check:
         check_parameters(made.check, "app: App", "body: dict")
     try:
         hints = typing.get_type_hints(function)
         kind = hints.get(list(inspect.signature(function).parameters)[1], Any)
+        if isinstance(msgspec.inspect.type_info(kind), msgspec.inspect.CustomType):
+            raise TypeError(f"{kind.__name__} cannot be read from JSON. Write class {kind.__name__}(msgspec.Struct)")
         return made._replace(body=msgspec.json.Decoder(kind))
     except Exception as error:  # whatever an annotation may hold
         raise OperatorError(f"{place}: {error}. {TYPES_MEANT}") from error
@@ -5165,7 +5169,16 @@ def what_must_fit(app: App) -> Iterator[tuple[object, str]]:
         kind, known = ("KEY", config.hook_keys) if each.sign == "ed25519" else ("SECRET", config.hook_secrets)
         own = f"HOOK_{kind}_{name.upper()}"
         fits = name in known or "" in known or (kind == "KEY" and config.pin_keys)
-        yield fits, f"hook {name!r} has no {kind.lower()}. Write {own}=… into config.env, the same that its sender has."
+        whose = "its sender's public key, or PIN_KEYS=true" if kind == "KEY" else "the same that its sender has"
+        yield fits, f"hook {name!r} has no {kind.lower()}. Write {own}=… into config.env: {whose}."
+
+
+def what_is_odd(app: App) -> Iterator[str]:
+    """Yield what is no mistake and most likely not meant."""
+    if app.hooks and not app.config.has_web:
+        yield f"the hooks {', '.join(app.hooks)} are not served. Set WEB_PORT."
+    for name in ({*app.config.hook_secrets, *app.config.hook_keys} - {""}) - app.hooks.keys():
+        yield f"there is no hook {name!r}, for which HOOK_…_{name.upper()} is set"
 
 
 class Web:
@@ -5188,12 +5201,10 @@ class Web:
     async def open(self) -> None:
         """Listen where the settings say. Raises OperatorError."""
         config = self._config
+        for sentence in what_is_odd(self._app):
+            log.warning("%s", sentence)
         if not config.has_web:
-            if self._app.hooks:
-                log.warning("the hooks %s are not served. Set WEB_PORT.", ", ".join(self._app.hooks))
             return
-        for name in ({*config.hook_secrets, *config.hook_keys} - {""}) - self._app.hooks.keys():
-            log.warning("there is no hook %r, for which HOOK_…_%s is set", name, name.upper())
         server = web.Application(client_max_size=BODY_BYTES_MAX, middlewares=[self._in_words])
         if config.mode == "rest":
             server.router.add_post(f"{config.web_path}/interactions", self._take_interaction)
@@ -5217,7 +5228,9 @@ class Web:
                 Path(config.web_socket).chmod(0o660)  # noqa: ASYNC240  # the proxy may be of the same group
         except (OSError, NotImplementedError) as error:
             await self._runner.cleanup()
-            raise OperatorError(f"{where} cannot be used ({error}). Stop what uses it, or choose another.") from error
+            raise OperatorError(
+                f"{where} cannot be used ({error}). Stop what uses it, make its folder, or choose another."
+            ) from error
         log.info("listening at %s", self.address)
 
     @property
@@ -5418,7 +5431,7 @@ class Web:
         told = self._told.setdefault((hook.name, int(time.monotonic() // HOUR)), set())
         if reason not in told and len(told) < REFUSALS_TOLD_MAX:
             told.add(reason)
-            log.warning("a request to the hook %s was refused: %s. %s", hook.name, reason, remedy)
+            log.warning("a request to the hook %s was refused: %s. %s", hook.name, reason, remedy or SAME_SECRET)
         return HookError(401, reason)
 
     def _check_rate(self, hook: Hook) -> None:
@@ -5795,8 +5808,9 @@ class App:
             if self._ending is None:
                 await self.store.release()
                 left = len(await self.store.pending())
-                session = "Discord keeps the session for some minutes, and " if self.config.mode == "gateway" else ""
-                log.info("stopped; %sthe inbox keeps %d events", session, left)
+                session = "Discord keeps the session for some minutes, and the inbox"
+                kept = session if self.config.mode == "gateway" else "the inbox keeps"
+                log.info("stopped; %s %d events", kept, left)
         finally:
             await self.store.close()
         if self._ending:
@@ -6204,6 +6218,8 @@ def check_bot(bot: BotFunction, options: argparse.Namespace) -> None:
     others = len(app.listeners) + len(app.repeats) + len(app.hooks)
     also = f", {others} listeners, rhythms and hooks" if others else ""
     print(f"{len(app.commands)} commands, {len(own)} views and records{also}: no mistakes found.")
+    for sentence in what_is_odd(app):
+        print(sentence[0].upper() + sentence[1:].rstrip(".") + ".")
     if left := unlisted(app, bot):
         print(f"Marked and not listed: {', '.join(left)}. If they belong to this bot: app.add({', '.join(left)})")
     if not config.token:
