@@ -1376,6 +1376,33 @@ async def test_the_log_follows_its_end_until_the_reader_scrolls_up(pages: Pages)
     assert await log.evaluate("box => box.scrollTop") == 100
 
 
+async def test_a_channels_id_is_in_its_title_and_its_menu(pages: Pages) -> None:
+    script = await pages.scripted(permissions=["clipboard-read", "clipboard-write"])
+    page, channel = script.page, script.page.get_by_role("button", name="bot-testing")
+    await expect(channel).to_have_attribute("title", f"Channel id {OTHER['id']}")
+    await channel.click(button="right")
+    await page.get_by_role("menuitem", name="Copy channel id").click()
+    await expect(page.get_by_role("menu")).to_have_count(0)
+    assert await page.evaluate("navigator.clipboard.readText()") == OTHER["id"]
+    general = page.locator(f"#channels [data-id='{GENERAL['id']}']")
+    await general.focus()
+    await page.keyboard.press("Shift+F10")
+    await expect(page.get_by_role("menuitem", name="Copy channel id")).to_be_focused()
+    script.say({"type": "channels", "channels": [GENERAL, OTHER]})
+    await page.keyboard.press("Enter")
+    await expect(general).to_be_focused()
+    assert await page.evaluate("navigator.clipboard.readText()") == GENERAL["id"]
+    await expect(page.locator("#refusal")).to_be_hidden()
+
+
+async def test_an_id_that_the_browser_does_not_copy_is_shown(pages: Pages) -> None:
+    script = await pages.scripted()
+    await script.page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('no')); }")
+    await script.page.get_by_role("button", name="bot-testing").click(button="right")
+    await script.page.get_by_role("menuitem", name="Copy channel id").click()
+    await expect(script.page.locator("#refusal")).to_contain_text(f"The id is {OTHER['id']}.")
+
+
 async def test_a_lost_connection_is_said_and_comes_back(pages: Pages) -> None:
     script = await pages.scripted(poll(1))
     bar = script.page.locator("#connection")

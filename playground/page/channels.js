@@ -3,6 +3,7 @@
 import { announce } from "./announce.js";
 import { el } from "./dom.js";
 import { channelTitle } from "./pieces.js";
+import { openChannelMenu } from "./tools.js";
 
 const DIRECT = 1;
 
@@ -69,6 +70,13 @@ function channelItem(channel, world) {
     world.openChannel(id);
     announce(`Channel ${title.slice(1)}`);
   };
+  const openMenu = (event) => {
+    event.preventDefault();
+    const at = event.button === 2 ? { x: event.clientX, y: event.clientY } : null;
+    // The list may be built anew while the menu is open.
+    const again = () => document.querySelector(`#channels [data-id="${CSS.escape(id)}"]`)?.focus();
+    openChannelMenu({ id, name: title }, world, event.currentTarget, at, again);
+  };
   return el(
     "li",
     {},
@@ -79,7 +87,9 @@ function channelItem(channel, world) {
         class: `channel ${isUnread ? "unread" : ""}`,
         "data-id": id,
         "aria-current": id === world.channelId ? "true" : null,
+        title: `Channel id ${id}`,
         onclick: open,
+        oncontextmenu: openMenu,
       },
       sign(title.slice(0, 1)),
       title.slice(1),

@@ -44,3 +44,13 @@ export function freshId(prefix) {
   lastId += 1;
   return `${prefix}-${lastId}`;
 }
+
+/** Put a text on the clipboard; false when the browser forbids it. */
+export async function copyText(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false; // also where there is no clipboard at all
+  }
+}

@@ -1,7 +1,7 @@
 /** What can be done with a message or a person: react, edit, delete, and the bot's own commands for them. */
 
 import { menuCommands } from "./commands.js";
-import { el } from "./dom.js";
+import { copyText, el } from "./dom.js";
 import { closeMenu, hasOpenMenu, markOpen, openMenuFor } from "./menu.js";
 import { placeBeside } from "./choice.js";
 import { authorName, emojiText } from "./pieces.js";
@@ -63,14 +63,21 @@ function ownItems(scene, anchor) {
   return [
     canReact(message) && { label: "Add reaction", sign: "☺", act: () => openEmoji(anchor, scene) },
     isOwn(scene) && { label: "Edit message", sign: "✎", act: () => scene.startEdit() },
-    { label: "Copy message id", sign: "#", act: () => copy(message.id) },
+    { label: "Copy message id", sign: "#", act: () => copy(message.id, world) },
     message.visible_to && { label: "Dismiss message", sign: "✕", act: () => acts.dismiss(message.id) },
     mayDelete && { label: "Delete message", sign: "✕", isDanger: true, act: () => void acts.delete(message.id) },
   ].filter(Boolean);
 }
 
-function copy(text) {
-  navigator.clipboard?.writeText(text).catch(() => {}); // a browser may forbid it; the reader then sees nothing copied
+/** A browser may forbid it; then the id is shown. */
+function copy(id, world) {
+  copyText(id).then((isCopied) => isCopied || world.tell("refused", `Not copied: the browser forbids it. The id is ${id}.`));
+}
+
+/** Open the menu of a channel beside its button, or at a point. */
+export function openChannelMenu({ id, name }, world, anchor, at, refocus) {
+  const items = [{ label: "Copy channel id", sign: "#", act: () => copy(id, world) }];
+  openMenuFor({ anchor, at, label: `Channel ${name}`, groups: [{ title: "", items }], refocus });
 }
 
 function appItem({ name, shown }, targetId, acts) {
@@ -102,7 +109,7 @@ export function openPersonMenu({ id, name }, { world, acts }, anchor, at = null,
     id === world.botUser?.id && { label: "Direct message", sign: "@", act: () => void acts.openDirect() },
     id !== world.botUser?.id &&
       id !== world.actingAs && { label: `Act as ${name}`, sign: "☺", act: () => world.actAs(id) },
-    { label: "Copy user id", sign: "#", act: () => copy(id) },
+    { label: "Copy user id", sign: "#", act: () => copy(id, world) },
   ].filter(Boolean);
   openMenuFor({
     anchor,
