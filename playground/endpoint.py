@@ -284,6 +284,8 @@ class Endpoint:
                     delivery.answer = await self._ask(target, delivery.request, delivery, fault)
         except TimeoutError:
             delivery.problem = f"There was no answer within {FIRST_ANSWER_S:.0f} s."
+        except aiohttp.ClientConnectorError as problem:
+            delivery.problem = why_not_reached(target, problem)
         except (OSError, aiohttp.ClientError, Refused, ValueError) as problem:
             delivery.problem = f"{str(problem) or type(problem).__name__}."
         if delivery.answer is not None:
@@ -377,6 +379,12 @@ async def read(response: aiohttp.ClientResponse) -> Answer:
         except Refused:
             pass
     return Answer(status, kind, raw.decode(errors="replace") or None)
+
+
+def why_not_reached(target: Target, problem: aiohttp.ClientConnectorError) -> str:
+    if isinstance(problem.os_error, (ConnectionRefusedError, FileNotFoundError)):
+        return f"The bot is not running: nothing listens at {target.given}."
+    return f"{problem}."
 
 
 def problem_with(answer: Answer) -> str | None:

@@ -896,6 +896,29 @@ async def test_why_nobody_was_answered_is_told_where_the_bots_log_is(
     assert discord.echo.getvalue() == f"{line}\n"
 
 
+async def test_a_click_on_a_bot_that_does_not_run_says_so_in_the_log(discord: Discord, alice: Person) -> None:
+    bot = await discord.start_bot(BOT, mode="rest")
+    await bot.ready()
+    await bot.terminate()
+    discord.echo = io.StringIO()
+    assert await at_once(discord, alice.start_command("ping", {})) == FAILED
+    await until(lambda: "playground" in discord.echo.getvalue())
+    url = f"{bot.web_address}/interactions"
+    line = f"playground: not answered over HTTP. The bot is not running: nothing listens at {url}."
+    assert discord.echo.getvalue() == f"{line}\n"
+
+
+async def test_an_endpoint_at_a_socket_file_that_is_gone_is_no_running_bot(
+    discord: Discord, rest: Rest, alice: Person, tmp_path: Path
+) -> None:
+    discord.echo = io.StringIO()
+    file = tmp_path / "bot.sock"
+    async with Site(discord, message("hello"), socket=str(file)) as site:
+        await discord.set_endpoint(site.url)
+    assert await at_once(discord, use(alice)) == FAILED
+    assert f"The bot is not running: nothing listens at unix:{file}" in discord.echo.getvalue()
+
+
 async def test_a_page_starts_the_bot_in_the_other_mode_and_back(discord: Discord, alice: Person) -> None:
     bot = await discord.start_bot(BOT, web=True)
     await bot.ready()
