@@ -1265,7 +1265,7 @@ class SharedStoreContract(SharedStores):
             pass
 
     async def test_who_waits_for_a_lease_gets_it_in_the_order_of_asking(self, open_shared: Open) -> None:
-        stores, order = [await open_shared() for _ in range(3)], list[int]()
+        stores, order = [await open_shared(lease_s=30.0) for _ in range(3)], list[int]()
 
         async def take(number: int) -> None:
             async with stores[number % 3].lease("a", wait_s=60):
@@ -1275,7 +1275,7 @@ class SharedStoreContract(SharedStores):
             waiting: list[asyncio.Task[None]] = []
             for number in range(12):
                 waiting.append(asyncio.create_task(take(number)))
-                await asyncio.sleep(0.05)  # it is in the queue, also on a busy server
+                await asyncio.sleep(0.2)  # it is in the queue, also on a busy server
         await asyncio.gather(*waiting)
         assert order == [*range(12)]
         assert first.name == "a"
