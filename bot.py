@@ -369,7 +369,10 @@ STORES = "a store this bot can open. Write STORE=sqlite:bot.db, or STORE=:memory
 SHARED = "Write STORE=redis://host:6379/0 or STORE=postgresql://user:password@host/database"
 APPLICATION_KEY = "the key of 64 digits from your application's page, General Information, Public Key"
 GUILD = "a server's id. Turn on Developer Mode in Discord, right-click your server, Copy Server ID"
-SECRET = "a secret of 16 characters or more. Make one: python -c 'import secrets; print(secrets.token_urlsafe(32))'"
+SECRET = (
+    "a secret of 16 characters or more. Make one: python -c"
+    " 'import base64, secrets; print(\"whsec_\" + base64.b64encode(secrets.token_bytes(24)).decode())'"
+)
 PUBLIC_KEY = "an Ed25519 public key: 64 hexadecimal digits, or whpk_ and base64"
 KEY_PATTERN = r"[0-9a-fA-F]{64}|(whpk_)?[A-Za-z0-9+/]{43}="
 SETTINGS: Mapping[str, Setting] = {
