@@ -1,6 +1,6 @@
 """SIGKILL before and after every commit and every request to Discord: nothing is lost, doubled or left unshown.
 
-Over HTTP no click is sent again. One that was accepted counts, although its answer may be lost; whoever was answered was
+Over HTTP no click is sent again. One that was accepted counts, although its answer may be lost; who was answered was
 accepted. A command whose person was told of a failure is on the failed list as expired, and has said nothing.
 """
 

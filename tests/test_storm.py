@@ -1,5 +1,6 @@
 """Storms: people click without pause while the bot is killed, stopped, cut off and refused, and no click is lost.
 
+Over HTTP no click is sent again: there, all that were accepted count, and among them are all whose person was answered.
 Each kind comes in two sizes, a short one for every day and a long one (marked `long`, `make crash`). The plan follows
 from a seed, which the totals name: STORM_SEED=… repeats it.
 """
@@ -22,7 +23,7 @@ import pytest
 from playground import Discord
 from playground.people import Used
 from playground.process import BotProcess
-from tests.kit import Json, Watch, button_id, record_of, rows, shown, start, state_of, until
+from tests.kit import Json, Now, Watch, button_id, path_of_answers, record_of, rows, shown, start, state_of, until
 
 pytestmark = pytest.mark.crash
 
@@ -54,6 +55,14 @@ SHORT = {
         200, {"kill": 2, "terminate": 1, "abort": 1, "reconnect": 1, "cut": 4, "refuse": 4, "break": 4, "delay": 4}
     ),
 }
+SHORT_OVER_HTTP = {
+    "kill": Size(200, {"kill": 4}),
+    "terminate": Size(200, {"terminate": 3}),
+    "answers": Size(200, {"lose": 8, "copy": 8, "late": 8}),
+    "everything": Size(
+        200, {"kill": 2, "terminate": 1, "lose": 4, "copy": 4, "late": 4, "refuse": 4, "break": 4, "delay": 4}
+    ),
+}
 LONG = {
     "kill": Size(10_000, {"kill": 200}),
     "terminate": Size(3_000, {"terminate": 50}),
@@ -65,23 +74,39 @@ LONG = {
         | {"cut": 25, "refuse": 25, "break": 25, "delay": 25},
     ),
 }
+LONG_OVER_HTTP = {
+    "kill": Size(10_000, {"kill": 200}),
+    "terminate": Size(3_000, {"terminate": 50}),
+    "answers": Size(3_000, {"lose": 60, "copy": 60, "late": 60}),
+    "everything": Size(
+        3_000,
+        {"kill": 30, "terminate": 12, "lose": 25, "copy": 25, "late": 25, "refuse": 25, "break": 25, "delay": 25},
+    ),
+}
+
+
+def in_both_modes(sizes: Mapping[str, Size], over_http: Mapping[str, Size]) -> Any:
+    """Run the test with each of these kinds."""
+    gateway = [pytest.param("gateway", each, id=kind) for kind, each in sizes.items()]
+    rest = [pytest.param("rest", each, id=f"rest-{kind}") for kind, each in over_http.items()]
+    return pytest.mark.parametrize(("mode", "size"), gateway + rest, indirect=["mode"])
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("kind", SHORT)
+@in_both_modes(SHORT, SHORT_OVER_HTTP)
 async def test_a_storm_loses_no_click_counts_none_twice_and_leaves_none_unshown(
-    kind: str, tmp_path: Path, record_property: Any, monkeypatch: pytest.MonkeyPatch
+    size: Size, tmp_path: Path, record_property: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record_property("totals", await weather(f"{kind}, short", SHORT[kind], tmp_path / "bot.db", monkeypatch))
+    record_property("totals", await weather("short", size, tmp_path / "bot.db", monkeypatch))
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1_800)
-@pytest.mark.parametrize("kind", LONG)
+@in_both_modes(LONG, LONG_OVER_HTTP)
 async def test_a_long_storm_loses_no_click_counts_none_twice_and_leaves_none_unshown(
-    kind: str, tmp_path: Path, record_property: Any, monkeypatch: pytest.MonkeyPatch
+    size: Size, tmp_path: Path, record_property: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record_property("totals", await weather(kind, LONG[kind], tmp_path / "bot.db", monkeypatch))
+    record_property("totals", await weather("long", size, tmp_path / "bot.db", monkeypatch))
 
 
 async def weather(name: str, size: Size, store: Path, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -103,7 +128,7 @@ async def weather(name: str, size: Size, store: Path, monkeypatch: pytest.Monkey
         check_clicks(storm)
         check_messages(storm)
         check_answers(storm)
-        totals = f"{name}: {storm.totals(size)}; {seconds:.0f} s; seed {seed}"
+        totals = f"{Now.mode}, {name}: {storm.totals(size)}; {seconds:.0f} s; seed {seed}"
         await check_posts(storm)
         return totals
 
@@ -149,14 +174,25 @@ class Storm:
     async def settle(self) -> None:
         """Wait until the bot has done all that people asked for."""
         self.discord.faults.clear()
+        self.discord.delivery_faults.clear()
         await self.process.ready(COMES_BACK_WITHIN_S)
+        await self.discord.delivered()
         with contextlib.suppress(TimeoutError):  # the checks tell more of what is missing
             await until(self.is_done, SETTLES_WITHIN_S)
 
     def is_done(self) -> bool:
         """Whether the inbox has everything, all of it is done, and every message is known to show its record."""
-        accepted = rows(self.store, "SELECT count(*) FROM inbox")[0][0]
-        return accepted >= len(self.discord.journal.of("interaction")) and not rows(self.store, PENDING + BEHIND)
+        is_all = Now.mode == "rest" or len(self.accepted()) >= len(self.discord.journal.of("interaction"))
+        return is_all and not rows(self.store, PENDING + BEHIND)
+
+    def accepted(self) -> set[str]:
+        """Return the ids of the interactions that are in the inbox."""
+        return {key.removeprefix("interaction:") for (key,) in rows(self.store, "SELECT key FROM inbox")}
+
+    def made(self, several: list[Used]) -> list[Used]:
+        """Return those of them that the bot must have done."""
+        accepted = self.accepted()
+        return [each for each in several if Now.mode == "gateway" or each.interaction["id"] in accepted]
 
     # People
 
@@ -222,8 +258,14 @@ class Storm:
 
     async def disturb(self, **fault: Any) -> None:
         """Put a fault in the way of some requests, for a moment: piled up, they would end one for good."""
-        path = self.chance.choice(["/interactions/*", "/interactions/*", "/webhooks/*", "/channels/*", "*"])
+        path = self.chance.choice([path_of_answers(), path_of_answers(), "/webhooks/*", "/channels/*", "*"])
         added = self.discord.faults.add(path=path, times=self.chance.randint(1, 3), **fault)
+        await asyncio.sleep(self.chance.uniform(0, 0.4))
+        added.times = added.hits
+
+    async def disturb_delivery(self, **fault: Any) -> None:
+        """Let something happen to some interactions on their way to the bot and back, for a moment."""
+        added = self.discord.delivery_faults.add(times=self.chance.randint(1, 9), **fault)
         await asyncio.sleep(self.chance.uniform(0, 0.4))
         added.times = added.hits
 
@@ -236,10 +278,12 @@ class Storm:
         hot = len(clicked(self)[self.messages[0]["id"]])
         resumed = [each.data["replayed"] for each in self.discord.journal.of("gateway") if "replayed" in each.data]
         edits = sum(len(watch.counts) - 1 for watch in self.watches.values())
+        replayed = f"{sum(resumed)} events replayed in {len(resumed)} resumes, 1 IDENTIFY"
+        copied = f"{sum(each.copy > 0 for each in self.discord.deliveries)} copies"
         return (
-            f"{happened}; {len(self.clicks)} clicks by {PEOPLE} on {POLLS} polls, {hot} of them on one, each counted"
-            f" once; {in_time} answered in time; {sum(resumed)} events replayed in {len(resumed)} resumes, 1 IDENTIFY;"
-            f" {edits} edits, none back; {len(self.posts)} posts"
+            f"{happened}; {len(self.clicks)} clicks by {PEOPLE} on {POLLS} polls, {hot} of them on one;"
+            f" {len(self.made(self.clicks))} accepted, each counted once; {in_time} answered in time;"
+            f" {replayed if Now.mode == 'gateway' else copied}; {edits} edits, none back; {len(self.posts)} posts"
         )
 
 
@@ -255,22 +299,29 @@ EVENTS: Mapping[str, Callable[[Storm], Awaitable[None]]] = {
     ),
     "break": lambda storm: storm.disturb(status=storm.chance.choice([500, 502, 503, 504])),
     "delay": lambda storm: storm.disturb(delay_s=storm.chance.uniform(0.2, 2)),
+    "lose": lambda storm: storm.disturb_delivery(drop=storm.chance.choice(["asked", "answered"])),
+    "copy": lambda storm: storm.disturb_delivery(
+        copies=storm.chance.randint(2, 4), when=storm.chance.choice(["at once", "answered"])
+    ),
+    "late": lambda storm: storm.disturb_delivery(delay_s=storm.chance.uniform(0.2, 2)),
 }
 
 
 def clicked(storm: Storm) -> dict[str, list[int]]:
-    """Return the clicks that the journal has for each message, in order."""
+    """Return the clicks that the journal has for each message, in order; over HTTP, those that were accepted."""
     made: defaultdict[str, list[int]] = defaultdict(list)
+    accepted = storm.accepted()
     for entry in storm.discord.journal.of("interaction"):
-        if entry.data["type"] == "component":
+        if entry.data["type"] == "component" and (Now.mode == "gateway" or entry.data["id"] in accepted):
             made[entry.data["payload"]["message"]["id"]].append(int(entry.data["id"]))
     return made
 
 
 def check_clicks(storm: Storm) -> None:
     """Every click of the journal is in its poll's state once, and nothing is left over."""
-    made = clicked(storm)
-    assert sum(map(len, made.values())) == len(storm.clicks)
+    made, answered = clicked(storm), [each for each in storm.clicks if each.state in ("answered", "deferred")]
+    assert sum(map(len, made.values())) == len(storm.made(storm.clicks))
+    assert len(storm.made(answered)) == len(answered), "somebody was answered whose click is lost"
     for message in storm.messages:
         counted, asked_for = Counter(state_of(storm.store, message)["clicks"]), Counter(made[message["id"]])
         lost, doubled = asked_for - counted, counted - asked_for
@@ -278,12 +329,12 @@ def check_clicks(storm: Storm) -> None:
     check_points(storm)
     assert rows(storm.store, PENDING) == []
     assert rows(storm.store, "SELECT * FROM gap") == []
-    assert storm.discord.gateway.identifies == 1
+    assert storm.discord.gateway.identifies == (Now.mode == "gateway")
 
 
 def check_points(storm: Storm) -> None:
     """Everybody has a point for each of their clicks, on whatever poll."""
-    made = Counter(each.interaction["member"]["user"]["id"] for each in storm.clicks)
+    made = Counter(each.interaction["member"]["user"]["id"] for each in storm.made(storm.clicks))
     kept = rows(storm.store, "SELECT key, json_extract(CAST(data AS TEXT), '$.count') FROM record WHERE name='points'")
     assert dict(kept) == made
 
@@ -311,12 +362,13 @@ async def check_posts(storm: Storm) -> None:
 
     Only one that Discord gave up before the bot was back (3 s) has no message: the failed list holds it, and no other.
     """
-    expired = sorted(f"interaction:{post.interaction['id']}" for post in storm.posts if post.state == "failed")
+    posts = storm.made(storm.posts)
+    expired = sorted(f"interaction:{post.interaction['id']}" for post in posts if post.state == "failed")
     failed = rows(storm.store, "SELECT key, type, text, runs FROM failed ORDER BY key")
     assert [row[0] for row in failed] == expired, failed
-    assert rows(storm.store, "SELECT count(*) FROM record WHERE name='tally'") == [(POLLS + len(storm.posts),)]
+    assert rows(storm.store, "SELECT count(*) FROM record WHERE name='tally'") == [(POLLS + len(posts),)]
     posted = [post.message for post in storm.posts if post.message]
-    assert len(posted) == len(storm.posts) - len(expired)
+    assert len(posted) == len(posts) - len(expired)
     assert len({record_of(message) for message in posted}) == len(posted)
     for message in posted:
         assert shown(storm.discord, message) == 0
