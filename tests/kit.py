@@ -89,9 +89,7 @@ async def running(
     **settings: Any,
 ) -> AsyncIterator[bot.App]:
     """Run a bot in this process, connected and with its commands registered, and stop it at the end."""
-    over_http = {"mode": "rest", "web_port": 0, "public_key": discord.public_key} if Now.mode == "rest" else {}
-    own = {"token": discord.token, "api": discord.api, "store": ":memory:", **over_http}
-    app = make(bot.Config(**{**own, **settings}), store)
+    app = make(bot.Config(**{**own_settings(discord), **settings}), store)
     app.add(*things)
     app.intents = app.intents if intents is None else intents
     asked = len(commands_asked_for(discord))
@@ -99,13 +97,24 @@ async def running(
     try:
         await until(lambda: len(commands_asked_for(discord)) > asked or task.done())
         if not task.done():
-            if over_http:
-                await discord.set_endpoint(f"{app.web.address}/interactions")
+            await take_interactions(discord, app)
             yield app
     finally:
         if not task.done():
             app.stop()
         await task
+
+
+def own_settings(discord: Discord) -> Json:
+    """Return the settings of a bot in this process, in the mode of the test."""
+    over_http = {"mode": "rest", "web_port": 0, "public_key": discord.public_key} if Now.mode == "rest" else {}
+    return {"token": discord.token, "api": discord.api, "store": ":memory:", **over_http}
+
+
+async def take_interactions(discord: Discord, app: bot.App) -> None:
+    """Have the running bot's interactions sent to it; through the gateway they are anyway."""
+    if app.config.mode == "rest":
+        await discord.set_endpoint(f"{app.web.address}/interactions")
 
 
 def commands_asked_for(discord: Discord) -> list[Any]:

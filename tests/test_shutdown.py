@@ -25,8 +25,11 @@ from tests.kit import (
     ROOT,
     Counting,
     Json,
+    Now,
     button_id,
     commands_asked_for,
+    deliver,
+    own_settings,
     playing,
     posting,
     rows,
@@ -34,6 +37,7 @@ from tests.kit import (
     shown,
     start,
     state_of,
+    take_interactions,
     until,
     view,
 )
@@ -69,9 +73,10 @@ async def waiting(folder: Path, **settings: Any) -> AsyncIterator[tuple[Discord,
         yield discord, process, message
 
 
+@pytest.mark.both_modes
 @pytest.mark.parametrize("number", SIGNALS)
 async def test_each_signal_lets_a_running_handler_end_and_be_shown_then_stops_with_0(
-    number: signal.Signals, tmp_path: Path
+    number: signal.Signals, mode: str, tmp_path: Path
 ) -> None:
     async with waiting(tmp_path, DRAIN_S=60) as (discord, process, message):
         for _ in range(2):  # a terminal and a supervisor may each send one: within a second that is one wish
@@ -80,13 +85,15 @@ async def test_each_signal_lets_a_running_handler_end_and_be_shown_then_stops_wi
         (tmp_path / "alice").touch()
         assert await asyncio.wait_for(process.wait(), 20) == 0
         assert (state_of(tmp_path / "bot.db", message), shown(discord, message)) == ({"people": ["alice"]}, 1)
-        assert process.log[-1].endswith("stopped; Discord keeps the session for some minutes, and the inbox 0 events")
+        keeps = "Discord keeps the session for some minutes, and the inbox" if mode == "gateway" else "the inbox keeps"
+        assert process.log[-1].endswith(f"stopped; {keeps} 0 events")
 
 
+@pytest.mark.both_modes
 async def test_with_drain_s_0_nothing_is_waited_for_and_the_click_is_run_by_the_next_process(tmp_path: Path) -> None:
     async with waiting(tmp_path, DRAIN_S=0) as (discord, process, message):
         assert await process.terminate() == 0
-        assert process.log[-1].endswith(", and the inbox 1 events")
+        assert process.log[-1].endswith(" 1 events")
         assert not logged(process, "ERROR")
         assert len(rows(tmp_path / "bot.db", PENDING)) == 1
         (tmp_path / "alice").touch()
@@ -94,9 +101,10 @@ async def test_with_drain_s_0_nothing_is_waited_for_and_the_click_is_run_by_the_
         await until(lambda: shown(discord, message) == 1)
         assert state_of(tmp_path / "bot.db", message) == {"people": ["alice"]}
         assert process.log.count("alice begins") == 2
-        assert discord.gateway.identifies == 1
+        assert discord.gateway.identifies == (Now.mode == "gateway")
 
 
+@pytest.mark.both_modes
 async def test_a_second_signal_ends_the_process_at_once_with_1_and_loses_nothing(tmp_path: Path) -> None:
     async with waiting(tmp_path, DRAIN_S=600) as (discord, process, message):
         send(process, signal.SIGINT)
@@ -107,7 +115,7 @@ async def test_a_second_signal_ends_the_process_at_once_with_1_and_loses_nothing
         (tmp_path / "alice").touch()
         await process.start()
         await until(lambda: shown(discord, message) == 1)
-        assert discord.gateway.identifies == 1
+        assert discord.gateway.identifies == (Now.mode == "gateway")
 
 
 async def send_until_it_ends(process: BotProcess, number: int) -> None:
@@ -198,6 +206,7 @@ def test_what_is_named_is_the_persons_own_file_wherever_it_lies() -> None:
 # Exit codes
 
 
+@pytest.mark.both_modes
 async def test_a_store_that_fails_while_the_bot_runs_ends_it_with_1_and_a_sentence(tmp_path: Path) -> None:
     store = tmp_path / "bot.db"
     async with Discord() as discord:
@@ -252,8 +261,7 @@ Life = Callable[[Discord, Path], Awaitable[None]]
 
 
 def configured(discord: Discord, store: Path, **settings: Any) -> bot.App:
-    settings = {"token": discord.token, "api": discord.api, "store": f"sqlite:{store}", **settings}
-    return bot.App(bot.Config(**settings))
+    return bot.App(bot.Config(**{**own_settings(discord), "store": f"sqlite:{store}", **settings}))
 
 
 async def a_good_life(discord: Discord, store: Path) -> None:
@@ -318,28 +326,36 @@ async def an_api_that_is_not_there(discord: Discord, store: Path) -> None:
 
 
 async def a_store_that_fails(discord: Discord, store: Path) -> None:
-    ends = asyncio.create_task(configured(discord, store).run())
+    app = configured(discord, store)
+    ends = asyncio.create_task(app.run())
     await until(lambda: commands_asked_for(discord))
+    await take_interactions(discord, app)
     rows(store, "ALTER TABLE inbox RENAME TO outbox")
-    discord.send_raw("INTERACTION_CREATE", {"id": "5", "type": 3})
+    assert await deliver(discord, {"id": "5", "type": 3}) in (None, 503)
     with pytest.raises(bot.StoreError, match="no such table"):
         await ends
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
 @pytest.mark.parametrize(
-    "life",
+    ("mode", "life"),
     [
-        a_good_life,
-        a_life_in_memory,
-        a_handler_that_does_not_end,
-        a_refused_token,
-        a_refused_intent,
-        a_store_in_use,
-        a_store_that_is_none,
-        a_store_that_fails,
-        pytest.param(an_api_that_is_not_there, marks=pytest.mark.slow),
+        ("gateway", a_good_life),
+        ("rest", a_good_life),
+        ("gateway", a_life_in_memory),
+        ("gateway", a_handler_that_does_not_end),
+        ("rest", a_handler_that_does_not_end),
+        ("gateway", a_refused_token),
+        ("rest", a_refused_token),
+        ("gateway", a_refused_intent),
+        ("gateway", a_store_in_use),
+        ("gateway", a_store_that_is_none),
+        ("gateway", a_store_that_fails),
+        ("rest", a_store_that_fails),
+        pytest.param("gateway", an_api_that_is_not_there, marks=pytest.mark.slow),
+        pytest.param("rest", an_api_that_is_not_there, marks=pytest.mark.slow),
     ],
+    indirect=["mode"],
 )
 async def test_when_run_has_ended_no_thread_task_file_socket_or_signal_handler_is_left(
     life: Life, tmp_path: Path
@@ -347,6 +363,7 @@ async def test_when_run_has_ended_no_thread_task_file_socket_or_signal_handler_i
     async with Discord() as discord:
         before = left_behind()
         await life(discord, tmp_path / "bot.db")
+        await discord.endpoint.close()  # its connections, too, are the playground's
         # A thread is not over at once, and the other ends of the sockets are the playground's.
         with contextlib.suppress(TimeoutError):
             await until(lambda: left_behind() == before, timeout=5)
