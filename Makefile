@@ -29,8 +29,8 @@ test: $(VENV)/ready-dev ## run every test except the long ones
 	case $$on_workers-$$? in 0-0|0-5|5-0) ;; *) exit 1 ;; esac
 
 check: $(VENV)/ready-dev ## lint, check the types and validate the bot without connecting
-	$(PY) -m ruff check bot.py playground tests
-	$(PY) -m ruff format --check bot.py playground tests
+	$(PY) -m ruff check bot.py playground tests $(wildcard extras)
+	$(PY) -m ruff format --check bot.py playground tests $(wildcard extras)
 	$(PY) -m pyright
 	$(PY) bot.py check
 
