@@ -330,6 +330,7 @@ async def test_an_add_on_that_imports_bot_gets_the_running_module(folder: Path) 
         assert discord.text(used.message) == "the running one: True, True"
 
 
+@pytest.mark.both_modes
 @pytest.mark.parametrize("optimized", ["", "1", "2"])
 async def test_a_bot_in_a_file_of_its_own_answers(tmp_path: Path, optimized: str) -> None:
     """Also where asserts, or docstrings as well, are left out."""
@@ -342,6 +343,12 @@ async def test_a_bot_in_a_file_of_its_own_answers(tmp_path: Path, optimized: str
 
 
 # What is to be mended, in one sentence
+
+
+def in_mode() -> dict[str, str]:
+    """Return the settings for the mode of the test."""
+    return {"MODE": "rest", "WEB_PORT": "0"} if kit.Now.mode == "rest" else {}
+
 
 REFUSED_TOKEN = (
     "Discord refuses the token. Copy it again from your application's page (Bot, Reset Token) to config.env."
@@ -356,9 +363,10 @@ async def test_without_a_token_the_bot_says_where_it_belongs(folder: Path) -> No
     )
 
 
+@pytest.mark.both_modes
 async def test_a_wrong_token_is_one_sentence(tmp_path: Path) -> None:
     async with Discord() as discord:
-        done = await run_on(discord, BOT, cwd=tmp_path, DISCORD_TOKEN=token_of(5))
+        done = await run_on(discord, BOT, cwd=tmp_path, DISCORD_TOKEN=token_of(5), **in_mode())
         assert done.sentence == REFUSED_TOKEN
 
 
@@ -396,11 +404,12 @@ async def test_an_intent_that_discord_refuses_is_one_sentence(
         assert discord.gateway.identifies <= 1
 
 
+@pytest.mark.both_modes
 @pytest.mark.slow
 async def test_a_discord_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     async with Discord() as gone:
         pass
-    done = await run_on(gone, BOT, cwd=tmp_path)
+    done = await run_on(gone, BOT, cwd=tmp_path, **in_mode())
     assert done.sentence_with(1).startswith(f"Discord cannot be reached at {gone.api}: ")
 
 
@@ -562,6 +571,7 @@ async def test_a_backup_of_a_running_bot_is_whole_private_and_overwrites_nothing
 
 
 @on_posix
+@pytest.mark.both_modes
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
 async def test_a_signal_ends_the_bot_with_0_and_no_warning(tmp_path: Path, name: str) -> None:
     async with Discord() as discord:
@@ -587,36 +597,40 @@ STAGES: dict[str, Callable[[Discord], Any]] = {
 
 
 @on_posix
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(
+    ("mode", "stage"), [*(("gateway", each) for each in STAGES), ("rest", "asking")], indirect=["mode"]
+)
 async def test_a_signal_while_the_bot_starts_ends_it_as_quietly(tmp_path: Path, stage: str) -> None:
     async with Discord() as discord:
         discord.latency_s = 0.2
         env = {"PYTHONPATH": str(kit.ROOT), "STORE": f"sqlite:{tmp_path / 'bot.db'}"}
-        process = await discord.start_bot(MYBOT, env=env)
+        process = await discord.start_bot(MYBOT, env=env, mode=kit.Now.mode)
         await kit.until(lambda: STAGES[stage](discord))
         assert await process.terminate() == 0, process.log
         assert {match and match[1] for match in map(LOG_LINE.match, process.log)} <= {"INFO"}, process.log
 
 
+@pytest.mark.both_modes
 async def test_no_secret_is_in_the_log_of_a_whole_run_nor_in_the_process_list(tmp_path: Path) -> None:
     async with Discord() as discord:
         process = await kit.start(discord, "mybot", tmp_path / "bot.db", LOG_LEVEL="DEBUG")
         alice = discord.user("alice")
         uses = [await alice.command("hello"), await alice.click("Waves: 0"), await alice.command("break")]
-        discord.faults.add(method="POST", path="/interactions/*", status=403)
+        discord.faults.add(path=kit.path_of_answers(), status=403, times=None)
         uses.append(await alice.click("Waves: 1", wait=False))
         await kit.until(lambda: "cannot be shown yet: Forbidden 403" in "\n".join(process.log))
         if sys.platform == "linux":
             assert discord.token not in Path(f"/proc/{process.pid}/cmdline").read_text()
         process.kill()
         await process.wait()
+        discord.faults.clear()
         await process.restart()
         await process.ready()
         uses.append(await alice.command("break"))
         await process.terminate()
         log = "\n".join(process.log)
         assert "Traceback" in log, "the log of /break should hold one"
-        assert "/[token]/callback" in log
+        assert ("/[token]/callback" if kit.Now.mode == "gateway" else "/[token]/messages/@original") in log
         for secret in (discord.token, *(used.interaction["token"] for used in uses)):
             assert secret not in log
         failed = await run_on(discord, BOT, "failed", cwd=tmp_path, STORE=f"sqlite:{tmp_path / 'bot.db'}")

@@ -191,6 +191,7 @@ class Served:
 def discord_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """How fast this machine starts a process is no part of these tests."""
     monkeypatch.setattr("playground.interactions.FIRST_ANSWER_S", 60)
+    monkeypatch.setattr("playground.endpoint.FIRST_ANSWER_S", 60)
 
 
 @contextlib.asynccontextmanager
@@ -205,6 +206,7 @@ async def serving(title: str, folder: Path, **env: Any) -> AsyncIterator[Served]
         assert rows(store, "SELECT * FROM failed") == []
 
 
+@pytest.mark.both_modes
 async def test_a_role_menu_gives_roles_and_takes_them(tmp_path: Path) -> None:
     async with serving("Role menu", tmp_path) as it:
         alice, bob, carol = map(it.discord.user, ("alice", "bob", "carol"))
@@ -231,6 +233,7 @@ async def test_a_role_menu_gives_roles_and_takes_them(tmp_path: Path) -> None:
         await it.hears("bob", "I cannot give that role")
 
 
+@pytest.mark.both_modes
 async def test_a_ticket_is_private_and_one_for_each_person(tmp_path: Path) -> None:
     async with serving("Ticket panel", tmp_path) as it:
         alice, bob, carol = map(it.discord.user, ("alice", "bob", "carol"))
@@ -287,6 +290,7 @@ async def test_pages_are_turned_by_who_asked_for_them(tmp_path: Path) -> None:
         await it.reads(page, "2. Stay on topic")
 
 
+@pytest.mark.both_modes
 async def test_a_purge_asks_first_and_deletes_what_it_asked_about(tmp_path: Path) -> None:
     async with serving("Confirm dialog", tmp_path) as it:
         alice, bob = it.discord.user("alice"), it.discord.user("bob")
@@ -322,6 +326,7 @@ async def test_a_purge_asks_first_and_deletes_what_it_asked_about(tmp_path: Path
         await it.reads(asked, "I may not delete messages here.")
 
 
+@pytest.mark.both_modes
 async def test_a_giveaway_that_ends_while_the_bot_is_down_is_drawn_once(tmp_path: Path) -> None:
     async with serving("Giveaway", tmp_path) as it:
         alice, bob, carol = map(it.discord.user, ("alice", "bob", "carol"))
@@ -350,6 +355,7 @@ async def test_a_giveaway_that_ends_while_the_bot_is_down_is_drawn_once(tmp_path
         assert it.now(cake) == outcome
 
 
+@pytest.mark.both_modes
 async def test_a_todo_list_is_added_to_ticked_and_cleared(tmp_path: Path) -> None:
     async with serving("To-do list", tmp_path) as it:
         alice, bob = it.discord.user("alice"), it.discord.user("bob")
@@ -384,6 +390,7 @@ async def test_a_todo_list_is_added_to_ticked_and_cleared(tmp_path: Path) -> Non
         assert "One too many" not in it.now(todo)
 
 
+@pytest.mark.both_modes
 async def test_feedback_with_a_file_reaches_the_staff_once(tmp_path: Path) -> None:
     async with serving("Feedback form", tmp_path) as it:
         alice, bob = it.discord.user("alice"), it.discord.user("bob")
@@ -418,6 +425,7 @@ async def test_feedback_with_a_file_reaches_the_staff_once(tmp_path: Path) -> No
         await it.hears("bob", "I cannot write where feedback goes.")
 
 
+@pytest.mark.both_modes
 async def test_moderators_mute_members_and_nobody_else(tmp_path: Path) -> None:
     async with serving("Mute", tmp_path) as it:
         alice, bob, carol, dave = map(it.discord.user, ("alice", "bob", "carol", "dave"))
@@ -428,6 +436,7 @@ async def test_moderators_mute_members_and_nobody_else(tmp_path: Path) -> None:
         with pytest.raises(LookupError):
             await carol.say("I am not")
         assert "is muted until" in await it.said(bob.command("Mute for an hour", target=dave))
+        await it.at_rest()  # over HTTP it knows only now that this has arrived
         it.discord.clock.advance(3_601)
         await dave.say("Here I am again")
         with pytest.raises(LookupError):
@@ -442,6 +451,7 @@ RIGHT = {"planet": "Jupiter", "spider": "Eight", "Australia": "Canberra"}
 WRONG = {"planet": "Saturn", "spider": "Six", "Australia": "Sydney"}
 
 
+@pytest.mark.both_modes
 async def test_trivia_counts_a_point_once_and_lets_who_guessed_wrong_wait(tmp_path: Path) -> None:
     async with serving("Trivia", tmp_path) as it:
         alice, bob, carol = map(it.discord.user, ("alice", "bob", "carol"))
@@ -467,6 +477,7 @@ async def test_trivia_counts_a_point_once_and_lets_who_guessed_wrong_wait(tmp_pa
         assert await it.said(bob.command("scores")) == f"<@{carol.id}>: 2\n<@{bob.id}>: 1"
 
 
+@pytest.mark.both_modes
 async def test_settings_are_kept_and_shown(tmp_path: Path) -> None:
     async with serving("Settings page", tmp_path) as it:
         alice, bob = it.discord.user("alice"), it.discord.user("bob")
