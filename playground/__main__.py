@@ -15,6 +15,7 @@ from .process import refuse_production_token
 from .server import Discord
 
 PORT = 8765
+PORT_MAX = 65535
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -25,6 +26,7 @@ def main(argv: list[str] | None = None) -> int:
             refuse_production_token(value, f"{name} in the environment")
         if asked.bot is not None and not Path(asked.bot).is_file():
             raise ValueError(f"There is no file {asked.bot}.")
+        require_port(os.environ.get("WEB_PORT") or "1")
         asyncio.run(run(asked))
     except ValueError as problem:
         return fail(str(problem))
@@ -56,10 +58,24 @@ async def run(asked: argparse.Namespace) -> None:
         discord.echo = sys.stderr
         print(f"Playground: {discord.url}/", flush=True)
         if asked.bot is not None:
-            await discord.start_bot(asked.bot, web=True)
+            await discord.start_bot(asked.bot, env=web_settings(discord), web=True)
         if not asked.no_open and has_screen():
             webbrowser.open(discord.url)
         await asyncio.Event().wait()
+
+
+def require_port(text: str) -> None:
+    """Raise ValueError with a sentence when the environment's WEB_PORT is none."""
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= PORT_MAX):
+        raise ValueError(f"WEB_PORT={text} in the environment is no port. Write a number from 1 to {PORT_MAX}.")
+
+
+def web_settings(discord: Discord) -> dict[str, str]:
+    """What the environment says of the bot's web side, so that other programs can find it and sign for it."""
+    given = {name: os.environ[name] for name in ("WEB_PORT", "HOOK_SECRET") if os.environ.get(name)}
+    if "HOOK_SECRET" in given:
+        discord.hooks.use(given["HOOK_SECRET"])
+    return given
 
 
 def stop_on_signals() -> None:

@@ -305,14 +305,29 @@ class Page:
 
     async def _call_hook(self, request: Any, name: str, body: bytes) -> None:
         try:
-            address = self._required_bot().web_address
-            if address is None or self._required_bot().pid is None:
-                raise LookupError("The bot does not run, or not with a web side.")
-            answer = await self._hooks.send(address, name, body)
+            answer = await self._hooks.send(self._required_address(), name, body)
         except (LookupError, OSError) as problem:
             self._send("hook", request=request, status=None, text=str(problem), body=None)
         else:
             self._send("hook", request=request, status=answer.status, text=phrase(answer.status), body=answer.body)
+
+    def _required_address(self) -> str:
+        bot = self._required_bot()
+        if bot.web_address is None or bot.pid is None:
+            raise LookupError("The bot does not run, or not with a web side.")
+        return bot.web_address
+
+    async def do_curl(self, asked: Json) -> None:
+        self._spawn(self._tell_curl(asked.get("request"), str(asked["name"]), str(asked["body"]).encode()))
+
+    async def _tell_curl(self, request: Any, name: str, body: bytes) -> None:
+        """Tell the page the command that calls the hook, signed by now; the secret is not in it."""
+        try:
+            signed = await self._hooks.sign(self._required_address(), name, body)
+        except LookupError as problem:
+            self._send("curl", request=request, command=None, text=str(problem))
+        else:
+            self._send("curl", request=request, command=signed.as_curl(), text="")
 
     async def _watch_hooks(self) -> None:
         while True:
@@ -476,6 +491,7 @@ ACTIONS: dict[str, Callable[[Page, Json], Awaitable[None]]] = {
     "bot": Page.do_bot,
     "mode": Page.do_mode,
     "hook": Page.do_hook,
+    "curl": Page.do_curl,
     "advance": Page.do_advance,
 }
 

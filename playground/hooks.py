@@ -10,6 +10,7 @@ import base64
 import hashlib
 import hmac
 import secrets
+import shlex
 import uuid
 from typing import Any, Literal, NamedTuple, cast
 
@@ -26,6 +27,7 @@ Scheme = Literal["standard", "github", "ed25519"]
 SCHEMES: tuple[Scheme, ...] = ("standard", "github", "ed25519")
 USER_AGENT = "Playground-Hooks/1.0"
 HEALTH_WAIT_S = 5.0
+SECRET_LENGTH_MIN = 16
 HOOK_WAIT_S = 30.0
 
 
@@ -34,6 +36,21 @@ class HookAnswer(NamedTuple):
 
     status: int
     body: Any
+
+
+class Signed(NamedTuple):
+    """A request to a hook, ready to be sent."""
+
+    url: str
+    headers: dict[str, str]
+    body: bytes
+    scheme: str
+
+    def as_curl(self) -> str:
+        """The command for a shell that sends it."""
+        told = [f"-H {shlex.quote(f'{name}: {value}')}" for name, value in self.headers.items() if name != "User-Agent"]
+        body = shlex.quote(self.body.decode())
+        return " \\\n    ".join([f"curl -sS {shlex.quote(self.url)} --data-raw {body}", *told])
 
 
 class Hooks:
@@ -45,6 +62,19 @@ class Hooks:
         self._clock = clock
         self._journal = journal
         TOKENS_ISSUED.append(self.secret)
+
+    def use(self, secret: str) -> None:
+        """Sign with this secret from now on; ValueError with a sentence, which never holds it, when it is none."""
+        if len(secret) < SECRET_LENGTH_MIN:
+            raise ValueError(f"HOOK_SECRET is too short. Give it {SECRET_LENGTH_MIN} characters or more.")
+        try:
+            key_of(secret)
+        except ValueError:
+            raise ValueError(
+                "HOOK_SECRET begins with whsec_ and goes on with what is no base64. Copy it whole."
+            ) from None
+        TOKENS_ISSUED.append(secret)
+        self.secret = secret
 
     @property
     def public_key(self) -> str:
@@ -76,6 +106,28 @@ class Hooks:
         tamper: bool = False,
     ) -> HookAnswer:
         """Call a hook; see Discord.send_hook."""
+        signed = await self.sign(
+            address, name, payload, scheme=scheme, id=id, timestamp=timestamp, secret=secret, event=event
+        )
+        answer = await post(signed.url, signed.headers, signed.body + b" " if tamper else signed.body)
+        self._journal.note(
+            "hook", name=name, scheme=signed.scheme, headers=signed.headers, status=answer.status, body=answer.body
+        )
+        return answer
+
+    async def sign(
+        self,
+        address: str,
+        name: str,
+        payload: Any,
+        *,
+        scheme: str | None = None,
+        id: str | None = None,
+        timestamp: float | None = None,
+        secret: str | None = None,
+        event: str = "push",
+    ) -> Signed:
+        """The request that `send` would send."""
         scheme = scheme or scheme_of(name, await self.known(address))
         body = payload if isinstance(payload, bytes) else msgspec.json.encode(payload)
         headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT}
@@ -87,19 +139,21 @@ class Hooks:
             headers |= {"webhook-id": id, "webhook-timestamp": f"{at:.0f}"}
             sign = self._key_signature if scheme == "ed25519" else self._signature
             headers |= sign(secret, f"{id}.{at:.0f}.".encode() + body)
-        answer = await post(f"{address}/hooks/{name}", headers, body + b" " if tamper else body)
-        self._journal.note("hook", name=name, scheme=scheme, headers=headers, status=answer.status, body=answer.body)
-        return answer
+        return Signed(f"{address}/hooks/{name}", headers, body, scheme)
 
     def _signature(self, secret: str | None, content: bytes) -> dict[str, str]:
-        key = base64.b64decode((secret or self.secret).removeprefix("whsec_"))
-        digest = hmac.new(key, content, hashlib.sha256).digest()
+        digest = hmac.new(key_of(secret or self.secret), content, hashlib.sha256).digest()
         return {"webhook-signature": f"v1,{base64.b64encode(digest).decode()}"}
 
     def _key_signature(self, secret: str | None, content: bytes) -> dict[str, str]:
         key = SigningKey(base64.b64decode(secret.removeprefix("whsk_"))) if secret else self._key
         signature = base64.b64encode(key.sign(content).signature).decode()
         return {"webhook-signature": f"v1a,{signature}", "webhook-key": whpk(key)}
+
+
+def key_of(secret: str) -> bytes:
+    """The bytes to sign with: base64 after whsec_, any other text as it stands."""
+    return base64.b64decode(secret[6:], validate=True) if secret.startswith("whsec_") else secret.encode()
 
 
 def whpk(key: SigningKey) -> str:

@@ -1204,7 +1204,7 @@ async def test_a_hook_is_called_with_the_keyboard_alone(pages: Pages) -> None:
     await expect(panel.answer).to_have_text('{\n  "accepted": "hook:repo:1"\n}')
     await expect(panel.send).not_to_have_attribute("aria-busy", "true")
     assert sum(one["do"] == "hook" for one in script.asked) == 1
-    await tab_to(page, "Send")
+    await tab_to(page, "Copy as curl")
     await page.keyboard.press("Tab")
     await expect(panel.answer).to_be_focused()
 
@@ -1334,6 +1334,38 @@ async def test_axe_finds_nothing_serious_in_the_hooks(pages: Pages, scheme: str,
     await panel.hook.hover()
     await script.page.mouse.wheel(0, 3000)
     await expect(script.page.get_by_label("The bot's log")).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("may_copy", [True, False])
+async def test_the_command_that_calls_a_hook_is_copied_and_shown(pages: Pages, may_copy: bool) -> None:
+    granted = {"permissions": ["clipboard-read", "clipboard-write"]} if may_copy else {}
+    script = await pages.scripted(first=state(bot=WITH_WEB, hooks=HOOKS), **granted)
+    page, panel = script.page, HooksPanel(script)
+    if not may_copy:
+        await page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('no')); }")
+    await panel.box.locator("summary").click()
+    await panel.body.fill("{")
+    await tab_to(page, "Copy as curl")
+    await page.keyboard.press("Enter")
+    await expect(panel.body).to_be_focused()
+    await panel.body.fill("[1]")
+    await tab_to(page, "Copy as curl")
+    await page.keyboard.press("Enter")
+    await script.until(lambda: len(script.asked) > 0, "the page asks for the command")
+    [asked] = script.asked
+    assert (asked["do"], asked["name"], asked["body"]) == ("curl", "deploy", "[1]")
+    script.say({"type": "curl", "request": asked["request"], "command": "curl '[1]' \\\n  -H", "text": ""})
+    where = "Copied." if may_copy else "Copy it from here."
+    await expect(panel.status).to_have_text(f"{where} It can be sent once.")
+    await expect(panel.box.get_by_role("region", name="Command")).to_have_text("curl '[1]' \\\n  -H")
+    if may_copy:
+        assert await page.evaluate("navigator.clipboard.readText()") == "curl '[1]' \\\n  -H"
+    await page.keyboard.press("Enter")
+    await script.until(lambda: len(script.asked) > 1, "the page asks once more")
+    told = {"type": "curl", "request": script.asked[1]["request"], "command": None, "text": "The bot does not run."}
+    script.say(told)
+    await expect(panel.status).to_have_text("The bot does not run.")
+    await expect(panel.answer).to_be_hidden()
 
 
 async def test_the_hooks_and_the_log_are_both_at_hand(pages: Pages) -> None:

@@ -8,6 +8,7 @@ import base64
 import hmac
 import io
 import json
+import os
 import subprocess
 import sys
 import uuid
@@ -880,6 +881,78 @@ async def test_a_page_is_told_of_the_bots_hooks_and_calls_them(
             assert (await second.greet())["hooks"] == listed
 
 
+async def test_the_command_that_a_page_gets_for_a_hook_calls_it_from_a_shell(
+    discord: Discord, receiver: Receiver, tmp_path: Path
+) -> None:
+    (tmp_path / "sleeper.py").write_text("import time\ntime.sleep(600)\n")  # the receiver has the port
+    body = '{"it\'s": "$HOME `x` \\u00e9",\n "a": "é"}'
+    async with Page(discord) as page:
+        await page.greet()
+        await page.send(do="curl", request=1, name="deploy", body=body)
+        told = await page.next("curl")
+        assert (told["command"], "No bot was given" in told["text"]) == (None, True)
+        await discord.start_bot(
+            tmp_path / "sleeper.py", web=True, env={"WEB_PORT": receiver.address.rpartition(":")[2]}
+        )
+        for name in ("deploy", "repo", "sealed"):
+            await page.send(do="curl", request=2, name=name, body=body)
+            told = await page.next("curl")
+            assert (told["request"], told["text"], discord.hooks.secret in told["command"]) == (2, "", False)
+            shell = await asyncio.create_subprocess_exec("sh", "-c", told["command"])
+            assert await shell.wait() == 0
+    (standard, first), (github, second), (sealed, third) = receiver.got
+    assert first == second == third == body.encode()
+    assert Webhook(discord.hooks.secret).verify(first, standard) == json.loads(body)
+    digest = hmac.new(discord.hooks.secret.encode(), second, "sha256").hexdigest()
+    assert github["X-Hub-Signature-256"] == f"sha256={digest}"
+    assert sealed["webhook-key"] == discord.hooks.public_key
+
+
+TELLER = "import os\nprint(os.environ['WEB_PORT'], os.environ['HOOK_SECRET'] == os.environ['EXPECTED'], flush=True)\n"
+SECRETS = ("sixteen letters.", f"whsec_{base64.b64encode(b'a secret of 24 byte long').decode()}")
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_port_and_secret_of_the_commands_environment_are_the_bots(tmp_path: Path, secret: str) -> None:
+    (tmp_path / "teller.py").write_text(TELLER)
+    port = str(free_port())
+    env = {**os.environ, "WEB_PORT": port, "HOOK_SECRET": secret, "EXPECTED": secret}
+    command = [sys.executable, "-m", "playground", str(tmp_path / "teller.py"), "--port", "0", "--no-open"]
+    with subprocess.Popen(command, cwd=ROOT, env=env, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr
+        assert process.stderr.readline() == f"{port} True\n"
+        process.terminate()
+        process.communicate(timeout=20)
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+async def test_hooks_are_signed_with_the_secret_that_was_given(
+    discord: Discord, receiver: Receiver, secret: str
+) -> None:
+    discord.hooks.use(secret)
+    await discord.send_hook("deploy", {"version": 3}, address=receiver.address)
+    headers, body = receiver.got[-1]
+    key = secret if secret.startswith("whsec_") else base64.b64encode(secret.encode()).decode()
+    assert Webhook(key).verify(body, headers) == {"version": 3}
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("WEB_PORT", "80x", "WEB_PORT=80x in the environment is no port. Write a number from 1 to 65535.\n"),
+        ("WEB_PORT", "65536", "WEB_PORT=65536 in the environment is no port. Write a number from 1 to 65535.\n"),
+        ("HOOK_SECRET", "fifteen letters", "HOOK_SECRET is too short. Give it 16 characters or more.\n"),
+        ("HOOK_SECRET", "whsec_x!x!x!x!x!x!", "HOOK_SECRET begins with whsec_ and goes on with what is no base64. "),
+    ],
+)
+def test_a_port_or_secret_that_is_none_ends_the_command_with_2(name: str, value: str, words: str) -> None:
+    command = [sys.executable, "-m", "playground", str(BOT), "--port", "0", "--no-open"]
+    env = {**os.environ, name: value}
+    ended = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert (ended.returncode, ended.stderr[: len(words)]) == (2, words)
+    assert name == "WEB_PORT" or value not in ended.stderr
+
+
 async def test_why_nobody_was_answered_is_told_where_the_bots_log_is(
     discord: Discord, site: Site, alice: Person, bob: Person
 ) -> None:
@@ -900,12 +973,11 @@ async def test_a_click_on_a_bot_that_does_not_run_says_so_in_the_log(discord: Di
     bot = await discord.start_bot(BOT, mode="rest")
     await bot.ready()
     await bot.terminate()
-    discord.echo = io.StringIO()
+    said = discord.echo = io.StringIO()
     assert await at_once(discord, alice.start_command("ping", {})) == FAILED
-    await until(lambda: "playground" in discord.echo.getvalue())
     url = f"{bot.web_address}/interactions"
     line = f"playground: not answered over HTTP. The bot is not running: nothing listens at {url}."
-    assert discord.echo.getvalue() == f"{line}\n"
+    assert said.getvalue() == f"{line}\n"
 
 
 async def test_an_endpoint_at_a_socket_file_that_is_gone_is_no_running_bot(

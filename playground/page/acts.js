@@ -110,6 +110,11 @@ export class Acts {
     return this.#do({ do: "hook", request, name, body });
   }
 
+  /** Ask for the command that calls a hook; it comes as topic "curl" under this number. Return true when it left. */
+  askCurl(request, name, body) {
+    return this.#do({ do: "curl", request, name, body });
+  }
+
   advance(seconds) {
     return this.#do({ do: "advance", seconds });
   }

@@ -1,6 +1,6 @@
 /** The bot's hooks: call one with a body of one's own, and see what it answers. */
 
-import { el, freshId } from "./dom.js";
+import { copyText, el, freshId } from "./dom.js";
 import { freshRequest } from "./world.js";
 
 const FIRST_BODY = "{}";
@@ -21,6 +21,7 @@ export class Hooks {
   });
   #problem = el("p", { class: "problem", id: freshId("problem"), hidden: true });
   #send = el("button", { type: "submit", class: "button primary" }, "Send");
+  #curl = el("button", { type: "button", class: "button secondary", onclick: () => this.#askCurl() }, "Copy as curl");
   #status = el("p", { class: "hook-status", role: "status" });
   #answer = el("pre", { class: "hook-answer", tabindex: "0", role: "region", "aria-label": "Answer", hidden: true });
   #form;
@@ -35,7 +36,7 @@ export class Hooks {
       { novalidate: true },
       el("div", { class: "field" }, el("label", { for: this.#select.id }, "Hook"), this.#select),
       el("div", { class: "field" }, el("label", { for: this.#body.id }, "Body, as JSON"), this.#body, this.#problem),
-      this.#send,
+      el("div", { class: "hook-buttons" }, this.#send, this.#curl),
       this.#status,
       this.#answer,
     );
@@ -55,6 +56,7 @@ export class Hooks {
     details.append(this.#summary, el("div", { class: "hooks-body" }, this.#empty, this.#form));
     world.watch(["hooks", "bot"], () => this.#show());
     world.on("hook", (packet) => packet.request === this.#request && this.#showAnswer(packet));
+    world.on("curl", (packet) => packet.request === this.#request && this.#showCurl(packet));
     world.on("connection", () => world.connection !== "open" && this.#end());
   }
 
@@ -110,6 +112,15 @@ export class Hooks {
   }
 
   #call() {
+    this.#ask(this.#send, (...what) => this.#acts.callHook(...what));
+  }
+
+  #askCurl() {
+    this.#ask(this.#curl, (...what) => this.#acts.askCurl(...what));
+  }
+
+  /** One question at a time; `button` is busy until it is answered. */
+  #ask(button, act) {
     if (this.#request !== null) return;
     this.#clearAnswer();
     if (!this.#check()) {
@@ -117,9 +128,9 @@ export class Hooks {
       return;
     }
     const request = freshRequest();
-    if (!this.#acts.callHook(request, this.#select.value, this.#body.value)) return;
+    if (!act(request, this.#select.value, this.#body.value)) return;
     this.#request = request;
-    this.#send.setAttribute("aria-busy", "true");
+    button.setAttribute("aria-busy", "true");
   }
 
   /** Also when nothing could be sent: the answer to another body is no answer to this one. */
@@ -130,8 +141,20 @@ export class Hooks {
 
   #showAnswer({ status, text, body }) {
     this.#end();
-    this.#status.classList.toggle("failure", status === null || status >= 400);
-    this.#status.textContent = status === null ? text : `${status} ${text}`;
+    this.#tell(status === null ? text : `${status} ${text}`, status === null || status >= 400, "Answer", body);
+  }
+
+  /** The command is shown as well: a browser may forbid copying. */
+  async #showCurl({ command, text }) {
+    this.#end();
+    const where = command !== null && (await copyText(command)) ? "Copied." : "Copy it from here.";
+    this.#tell(command === null ? text : `${where} It can be sent once.`, command === null, "Command", command);
+  }
+
+  #tell(words, isFailure, label, body) {
+    this.#status.classList.toggle("failure", isFailure);
+    this.#status.textContent = words;
+    this.#answer.setAttribute("aria-label", label);
     this.#answer.hidden = body === null || body === undefined;
     this.#answer.textContent = typeof body === "string" ? body : JSON.stringify(body, null, 2);
     (this.#answer.hidden ? this.#status : this.#answer).scrollIntoView({ block: "nearest" });
@@ -139,6 +162,6 @@ export class Hooks {
 
   #end() {
     this.#request = null;
-    this.#send.removeAttribute("aria-busy");
+    for (const button of [this.#send, this.#curl]) button.removeAttribute("aria-busy");
   }
 }

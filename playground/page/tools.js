@@ -71,7 +71,8 @@ function ownItems(scene, anchor) {
 
 /** A browser may forbid it; then the id is shown. */
 function copy(id, world) {
-  copyText(id).then((isCopied) => isCopied || world.tell("refused", `Not copied: the browser forbids it. The id is ${id}.`));
+  const show = () => world.tell("refused", `Not copied: the browser forbids it. The id is ${id}.`);
+  copyText(id).then((isCopied) => isCopied || show());
 }
 
 /** Open the menu of a channel beside its button, or at a point. */

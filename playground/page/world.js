@@ -4,7 +4,7 @@
  *
  * Topics: connection, people, roles, channels, commands, usable, messages, bot, hooks, form, clock, typing; and, each with
  * a value: log, logReset, refused, outcome (an interaction whose state changed), choices (a bot's suggestions), hook (what a
- * hook answered); acted, sent, editLast (the reader did or wrote something, or wants to).
+ * hook answered), curl (the command that calls it); acted, sent, editLast (the reader did or wrote something, or wants to).
  */
 
 const THINKING = 1 << 7;
@@ -113,6 +113,7 @@ export class World {
     bot: (packet) => this.#put("bot", packet.bot),
     hooks: (packet) => this.#put("hooks", packet.hooks),
     hook: (packet) => this.tell("hook", packet),
+    curl: (packet) => this.tell("curl", packet),
     log: (packet) => this.tell("log", packet.line),
     interaction: (packet) => this.#putInteraction(packet.interaction),
     form: (packet) => this.#putForm(packet),
