@@ -1338,7 +1338,7 @@ async def test_axe_finds_nothing_serious_in_the_hooks(pages: Pages, scheme: str,
 
 @pytest.mark.parametrize("may_copy", [True, False])
 async def test_the_command_that_calls_a_hook_is_copied_and_shown(pages: Pages, may_copy: bool) -> None:
-    granted = {"permissions": ["clipboard-read", "clipboard-write"]} if may_copy else {}
+    granted: Json = {"permissions": ["clipboard-read", "clipboard-write"]} if may_copy else {}
     script = await pages.scripted(first=state(bot=WITH_WEB, hooks=HOOKS), **granted)
     page, panel = script.page, HooksPanel(script)
     if not may_copy:
