@@ -4082,8 +4082,21 @@ class Dispatch:
 
     async def _repair_all(self) -> None:
         async with self._gate:  # before anything new: later, this would be an old reading
-            for saved in await self._app.store.behind():
+            behind = await self._app.store.behind()
+            for saved in behind:
                 self._repair(saved)
+        if behind and self._app.config.mode == "rest":  # an answer of the last process may be on its way as long
+            asyncio.get_running_loop().call_later(FIRST_ANSWER_WITHIN_S, self._repair_again, behind)
+
+    def _repair_again(self, behind: Sequence[Saved]) -> None:
+        if self._app.rest.is_alive:
+            self._app.spawn(self._show_anew([saved.id for saved in behind]))
+
+    async def _show_anew(self, ids: Sequence[RecordId]) -> None:
+        for id in ids:
+            async with self._app.lanes.enter(id):
+                if saved := await self._app.store.load(id):
+                    self._repair(saved._replace(shown=saved.version - 1))
 
     def _repair(self, saved: Saved) -> None:
         cls = self._app.views.classes.get(saved.id.name)
