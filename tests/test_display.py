@@ -172,6 +172,33 @@ async def test_a_message_that_is_behind_is_repaired_at_the_start_with_a_plain_ed
         assert play.shown == 8
 
 
+@pytest.mark.rest_only
+async def test_an_answer_of_a_killed_process_that_arrives_late_is_not_what_the_message_shows_in_the_end(
+    tmp_path: Path,
+) -> None:
+    async with Discord() as discord:
+        process = await start(discord, "counter", tmp_path / "bot.db")
+        message = (await discord.user("alice").command("post")).message
+        assert message
+        await until(lambda: rows(tmp_path / "bot.db", "SELECT 1 FROM record WHERE message IS NOT NULL"))
+        go_on = asyncio.Event()
+        discord.delivery_faults.add(hold=go_on)
+        late = discord.user("bob").click("0", message=message)
+        await until(lambda: discord.deliveries[-1].answer)
+        process.kill()
+        await process.wait()
+        await process.start()
+        await process.ready()
+        await discord.user("carol").click(custom_id=button_id(message), message=message["id"])
+        watch = Watch(discord, message)
+        go_on.set()
+        assert (await late).state in ("answered", "failed")  # Discord waits for 3 s
+        await until(lambda: shown(discord, message) == 2)
+        if late.state == "answered":
+            await until(lambda: watch.counts[-2:] == [1, 2])
+        assert len(state_of(tmp_path / "bot.db", message)["people"]) == 2
+
+
 @asynccontextmanager
 async def restarted(
     tmp_path: Path, change: Callable[[Play, Path], None], press: Press = Counting.press

@@ -55,12 +55,13 @@ SHORT = {
         200, {"kill": 2, "terminate": 1, "abort": 1, "reconnect": 1, "cut": 4, "refuse": 4, "break": 4, "delay": 4}
     ),
 }
+# No answer is late where the bot is killed: one of a dead process may then come after what its successor showed.
 SHORT_OVER_HTTP = {
     "kill": Size(200, {"kill": 4}),
     "terminate": Size(200, {"terminate": 3}),
     "answers": Size(200, {"lose": 8, "copy": 8, "late": 8}),
     "everything": Size(
-        200, {"kill": 2, "terminate": 1, "lose": 4, "copy": 4, "late": 4, "refuse": 4, "break": 4, "delay": 4}
+        200, {"kill": 2, "terminate": 1, "lose": 4, "copy": 4, "refuse": 4, "break": 4, "delay": 4}
     ),
 }
 LONG = {
@@ -80,7 +81,7 @@ LONG_OVER_HTTP = {
     "answers": Size(3_000, {"lose": 60, "copy": 60, "late": 60}),
     "everything": Size(
         3_000,
-        {"kill": 30, "terminate": 12, "lose": 25, "copy": 25, "late": 25, "refuse": 25, "break": 25, "delay": 25},
+        {"kill": 30, "terminate": 12, "lose": 25, "copy": 25, "refuse": 25, "break": 25, "delay": 25},
     ),
 }
 
