@@ -60,9 +60,7 @@ SHORT_OVER_HTTP = {
     "kill": Size(200, {"kill": 4}),
     "terminate": Size(200, {"terminate": 3}),
     "answers": Size(200, {"lose": 8, "copy": 8, "late": 8}),
-    "everything": Size(
-        200, {"kill": 2, "terminate": 1, "lose": 4, "copy": 4, "refuse": 4, "break": 4, "delay": 4}
-    ),
+    "everything": Size(200, {"kill": 2, "terminate": 1, "lose": 4, "copy": 4, "refuse": 4, "break": 4, "delay": 4}),
 }
 LONG = {
     "kill": Size(10_000, {"kill": 200}),
