@@ -4082,23 +4082,11 @@ class Dispatch:
 
     async def _repair_all(self) -> None:
         async with self._gate:  # before anything new: later, this would be an old reading
-            behind = await self._app.store.behind()
-            for saved in behind:
-                self._repair(saved)
-        if behind and self._app.config.mode == "rest":  # an answer of the last process may be on its way as long
-            asyncio.get_running_loop().call_later(FIRST_ANSWER_WITHIN_S, self._repair_again, behind)
+            for saved in await self._app.store.behind():
+                self.repair(saved)
 
-    def _repair_again(self, behind: Sequence[Saved]) -> None:
-        if self._app.rest.is_alive:
-            self._app.spawn(self._show_anew([saved.id for saved in behind]))
-
-    async def _show_anew(self, ids: Sequence[RecordId]) -> None:
-        for id in ids:
-            async with self._app.lanes.enter(id):
-                if saved := await self._app.store.load(id):
-                    self._repair(saved._replace(shown=saved.version - 1))
-
-    def _repair(self, saved: Saved) -> None:
+    def repair(self, saved: Saved) -> None:
+        """Show the record as it is saved, if that can be."""
         cls = self._app.views.classes.get(saved.id.name)
         try:
             if cls and issubclass(cls, View):
@@ -4360,7 +4348,7 @@ class Dispatch:
             return
         ctx.what = f"{cls.__name__}.on_expire"
         if saved.shown < saved.version:
-            self._repair(saved)  # a crash came between, and nobody else knows of it any more
+            self.repair(saved)  # a crash came between, and nobody else knows of it any more
         await self._app.is_shown(saved.id)  # else what `close` shows could come after what `on_expire` shows
         async with self._app.lanes.enter(saved.id), self.slots:
             await self._try(ctx, functools.partial(self._end, ctx, cls, saved._replace(version=0, shown=-1)))
@@ -5265,9 +5253,20 @@ class Web:
         with reaching(self._config.api):
             me = await client.fetch_my_user()
             self._key = bytes.fromhex(await self._discord_key())
+            behind = await self._app.store.behind()
             await self._app.recover()
         self._app.begin(me)
+        await self._show_anew(behind)
         await asyncio.Event().wait()
+
+    async def _show_anew(self, behind: Sequence[Saved]) -> None:
+        """Show once more what the last process left behind, for answers of it may have come after ours."""
+        if behind:
+            await asyncio.sleep(FIRST_ANSWER_WITHIN_S)  # Discord takes none after that
+        for id in (saved.id for saved in behind):
+            async with self._app.lanes.enter(id):
+                if saved := await self._app.store.load(id):
+                    self._app.dispatch.repair(saved._replace(shown=saved.version - 1))
 
     async def _discord_key(self) -> str:
         """Return the key of DISCORD_PUBLIC_KEY or, asked for once and kept, the one that Discord names."""
