@@ -203,10 +203,6 @@ class SharedDispatch(bot.Dispatch):
             await self.run_again(left)
             await self.take_up()
 
-    def repair(self, saved: Saved) -> None:
-        """Show the record, whose message is behind."""
-        self._repair(saved)
-
     async def _load(self, ctx: bot.EventContext, lane: bot.Lane, id: RecordId) -> Saved | None:
         await self._shared_app.shared_lanes.take_anew(id)
         if id.key.startswith(bot.IN_MESSAGE) and (carried := self._carried(ctx, id)):
