@@ -112,8 +112,9 @@ def own_settings(discord: Discord) -> Json:
 
 
 async def take_interactions(discord: Discord, app: bot.App) -> None:
-    """Have the running bot's interactions sent to it; through the gateway they are anyway."""
-    if app.config.mode == "rest":
+    """Have the running bot's interactions sent to it, if it believes this Discord. The gateway sends them anyway."""
+    own = app.config.mode == "rest" and app.config.public_key == discord.public_key
+    if own and app.config.web_port is not None:
         await discord.set_endpoint(f"{app.web.address}/interactions")
 
 
