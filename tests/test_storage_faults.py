@@ -243,6 +243,8 @@ async def test_damage_that_is_found_late_ends_the_bot_with_a_sentence(tmp_path: 
         for rest in tmp_path.glob("bot.db-*"):
             rest.unlink()
         each.store.write_bytes(backup)  # the remedy
+        if Now.mode == "rest":
+            each.used.pop()  # what was accepted after the backup goes with it: carol was told at most to wait
         await each.goes_on()
 
 
